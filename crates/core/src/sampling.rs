@@ -37,6 +37,16 @@ pub fn is_busy_thread(highest_share: f64) -> bool {
     (BUSY_SHARE..=SINGLE_THREAD_SHARE).contains(&highest_share)
 }
 
+/// The most calls in one batch of a faster incumbent.
+const CALLS_MAX: f64 = 4_096.0;
+
+/// Calls in one batch of an incumbent that is this many times as fast as the baseline, so that a
+/// batch takes as long as one of the baseline did.
+pub fn lengthened(calls: u32, faster: f64) -> u32 {
+    let least = f64::from(calls);
+    (least * faster).clamp(least, CALLS_MAX.max(least)) as u32
+}
+
 /// A sample should take at least this long: a thousand times what the clocks resolve.
 const SAMPLE_SECONDS: f64 = 1e-3;
 
@@ -188,6 +198,13 @@ mod tests {
     use super::*;
     use crate::measurement::FirstArm;
     use crate::testing::charter;
+
+    #[test]
+    fn a_batch_of_a_faster_incumbent_has_more_calls_and_never_fewer() {
+        assert_eq!([1.0, 5.5, 0.5].map(|faster| lengthened(18, faster)), [18, 99, 18]);
+        assert_eq!(lengthened(3_000, 4.0), 4_096);
+        assert_eq!(lengthened(5_000, 4.0), 5_000);
+    }
 
     #[test]
     fn a_second_clock_counts_where_a_command_of_one_thread_is_timed_as_a_whole() {

@@ -8,7 +8,7 @@ use super::python;
 use super::setup::RunnerSetup;
 use super::worker::refused_by_loader;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{CallInputs, Contract, Kernel, PlacedArg};
+use karve_numerics::contract::{ALIGNMENT, CallInputs, Contract, Kernel, PlacedArg};
 use karve_numerics::tensor::Dtype;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::gpu::{Gpu, GpuAddress, GpuError};
@@ -30,9 +30,6 @@ const CALLS_DEFAULT: u32 = 3;
 
 /// Bytes of all tensors that are written to files, at most.
 const PLAYED_BYTES_MAX: u64 = 2 << 30;
-
-/// A tensor starts at a multiple of this many bytes.
-const ALIGNMENT: usize = 64;
 
 /// One call of a kernel.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,7 +54,7 @@ enum PlayedArg {
     /// A floating-point number.
     Float { value: f64, single: bool },
     /// A tensor; one that is only written has no file.
-    Tensor { dtype: String, shape: Vec<u64>, bytes: u64, file: Option<String>, written: bool },
+    Tensor { dtype: String, shape: Vec<u64>, bytes: u64, file: Option<String> },
 }
 
 /// The files of a player, until this is dropped.
@@ -150,7 +147,6 @@ fn draw_args(contract: &Contract, case: &Case, seed: u64, dir: &Path) -> Result<
             shape: layout.extents[index].clone(),
             bytes: region.bytes,
             file,
-            written: matches!(place, PlacedArg::Output(_)),
         });
     }
     Ok(args)
@@ -222,8 +218,8 @@ impl PlayedTensor {
         };
         let drawn = file.map(read).transpose()?.unwrap_or_default();
         let Some(gpu) = gpu else {
-            let mut memory = vec![0; bytes as usize + ALIGNMENT];
-            let start = memory.as_ptr().align_offset(ALIGNMENT);
+            let mut memory = vec![0; (bytes + ALIGNMENT) as usize];
+            let start = memory.as_ptr().align_offset(ALIGNMENT as usize);
             let n = drawn.len().min(bytes as usize);
             memory[start..start + n].copy_from_slice(&drawn[..n]);
             return Ok(Self::Host(memory, start));

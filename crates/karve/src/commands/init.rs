@@ -91,7 +91,7 @@ impl InitArgs {
         if let Some(kernel) = &self.kernel
             && !found.files.iter().any(|(path, _)| proposal.editable.contains(path))
         {
-            return Err(CommandError::usage(format!("there is no kernel {kernel:?} here"))
+            return Err(CommandError::usage(format!("no kernel is named {kernel:?}"))
                 .hint("name a file of this project, or leave it out: \"karve init\""));
         }
         list_cases(&mut proposal, dir);

@@ -25,6 +25,13 @@ pub(super) struct MetricGuess {
     pub(super) better: Better,
 }
 
+impl MetricGuess {
+    /// What the timing records of pytest report.
+    pub(super) fn of_records() -> Self {
+        Self { name: "forward.mean".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
+    }
+}
+
 /// The first recipe that fits; for a Python kernel, the Python recipes come first.
 pub(super) fn choose(files: &FileListing<'_>, kernel: &KernelGuess) -> ProjectRecipe {
     let compiled = [make, cmake, cargo, nvcc];
@@ -168,11 +175,7 @@ fn pytest(files: &FileListing<'_>, _: &KernelGuess) -> Option<ProjectRecipe> {
         bench: "python3 -m pytest -q -k test_perf --print-record".to_owned(),
         write: Vec::new(),
         format: "pytest",
-        metric: MetricGuess {
-            name: "forward.mean".to_owned(),
-            unit: "ms".to_owned(),
-            better: Better::Lower,
-        },
+        metric: MetricGuess::of_records(),
         why: vec![why, "Its test_perf tests print timing records.".to_owned()],
     })
 }

@@ -4,7 +4,6 @@
 use super::kernel::KernelGuess;
 use super::recipe::{MetricGuess, ProjectRecipe};
 use super::{FileListing, name_of, stem_of};
-use karve_core::charter::Better;
 
 /// Where TileGym keeps its kernels.
 const SOURCES: &str = "src/tilegym/";
@@ -66,11 +65,7 @@ pub(super) fn find(files: &FileListing<'_>, guess: &KernelGuess) -> Option<Tileg
             bench: format!("{run} \"test_perf and {BACKEND}\" --print-record -v"),
             write: Vec::new(),
             format: "pytest",
-            metric: MetricGuess {
-                name: "forward.mean".to_owned(),
-                unit: "ms".to_owned(),
-                better: Better::Lower,
-            },
+            metric: MetricGuess::of_records(),
             why,
         },
     })

@@ -67,6 +67,7 @@ fn pass_columns(
             samples.iter().map(|sample| figures.tflops(case, pick(sample)?)).collect();
         let rates = rates.filter(|rates| !rates.is_empty())?;
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        // Of all readings, as primus computes it, and not of a sample.
         let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
         let tflops = stats::median(&rates)?;
         let work = figures.operations(case);

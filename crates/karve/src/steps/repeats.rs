@@ -1,12 +1,10 @@
 //! How often each case is repeated in one run.
 
 use karve_core::campaign::{Campaign, Repeats};
+use karve_core::sampling;
 use karve_harness::commands::CaseRunSettings;
 use karve_numerics::case::CaseSet;
 use std::collections::BTreeMap;
-
-/// The most calls in one batch.
-const CALLS_MAX: f64 = 4_096.0;
 
 /// How often each case is repeated in one run, by name, where the original takes part.
 pub(super) fn settings_per_case(campaign: &Campaign) -> BTreeMap<String, CaseRunSettings> {
@@ -29,9 +27,8 @@ fn settings_at(campaign: &Campaign, faster: f64) -> BTreeMap<String, CaseRunSett
     let visible = campaign.cases_of(CaseSet::Full);
     let setting_of = |of: &Repeats| {
         let name = campaign.case(of.case)?.name;
-        let calls = f64::from(of.calls);
         let more = if visible.contains(&of.case) { faster } else { 1.0 };
-        let repeats = (calls * more).clamp(calls, CALLS_MAX.max(calls)) as u32;
+        let repeats = sampling::lengthened(of.calls, more);
         Some((name, CaseRunSettings { repeats, spin_us: None }))
     };
     baseline.repeats.iter().filter_map(setting_of).collect()

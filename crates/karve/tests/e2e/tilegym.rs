@@ -69,5 +69,5 @@ fn init_in_a_tree_of_tilegym_finds_the_kernel_its_tests_and_its_cases() {
     }
     lab.karve(&["init", "nothing", "--print"])
         .ends(2)
-        .complains(&["there is no kernel \"nothing\""]);
+        .complains(&["no kernel is named \"nothing\""]);
 }
