@@ -41,6 +41,7 @@ mod correctness;
 mod duel;
 mod duel_case;
 mod inputs;
+mod launch_cover;
 mod left_running;
 mod memory;
 mod memory_growth;

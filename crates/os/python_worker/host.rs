@@ -1,6 +1,6 @@
 //! The worker's memory, socket and clocks.
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_int, c_void};
 use std::io;
 
 const PROT_READ: c_int = 1;
@@ -14,7 +14,6 @@ const MAP_POPULATE: c_int = 0x8000;
 const MAP_FIXED_NOREPLACE: c_int = 0x10_0000;
 const MREMAP_TO: c_int = 3;
 const MSG_NOSIGNAL: c_int = 0x4000;
-const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
 
 /// Where memory may go: from here on, at this many places, one page table apart. Only the upper
 /// levels of the page tables change then, so that a move costs microseconds.
@@ -24,12 +23,6 @@ const PLACE_BYTES: usize = 2 << 20;
 
 /// Places that are tried.
 const PLACES_TRIED: u32 = 16;
-
-#[repr(C)]
-struct RawTime {
-    seconds: c_long,
-    nanoseconds: c_long,
-}
 
 unsafe extern "C" {
     /// Then protection, flags, a descriptor and an offset; these are passed in the same way.
@@ -41,7 +34,6 @@ unsafe extern "C" {
     fn close(fd: c_int) -> c_int;
     fn recv(socket: c_int, to: *mut c_void, bytes: usize, flags: c_int) -> isize;
     fn send(socket: c_int, from: *const c_void, bytes: usize, flags: c_int) -> isize;
-    fn clock_gettime(clock: c_int, time: *mut RawTime) -> c_int;
     fn _exit(status: c_int) -> !;
 }
 
@@ -147,14 +139,6 @@ pub(crate) fn reply(message: &[u8]) -> bool {
             return false;
         }
     }
-}
-
-/// User and system time of this process.
-pub(crate) fn cpu_ns() -> u64 {
-    let mut time = RawTime { seconds: 0, nanoseconds: 0 };
-    // SAFETY: the place outlives the call.
-    unsafe { clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    time.seconds as u64 * 1_000_000_000 + time.nanoseconds as u64
 }
 
 /// Ends the process at once, without code that runs at exit.

@@ -29,7 +29,7 @@ mod torch;
 
 use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
 use arguments::{CallPlan, NumpyCalls, ReadyCall, ResultTarget};
-use clock::{ClockOptions, GpuClock};
+use clock::{ClockOptions, DeviceBatch, GpuClock};
 use cuda::GpuError;
 use dlpack::DlPlace;
 use host::SharedMapping;
@@ -174,7 +174,7 @@ impl From<GpuError> for PythonFailure {
 #[derive(Clone, Copy, Default)]
 struct BatchClocks {
     wall_ns: u64,
-    cpu_ns: u64,
+    launch_ns: u64,
     flags: u32,
     device_ns: u64,
 }
@@ -182,7 +182,7 @@ struct BatchClocks {
 impl BatchClocks {
     fn render(self) -> Vec<u8> {
         let mut body = self.wall_ns.to_le_bytes().to_vec();
-        body.extend(self.cpu_ns.to_le_bytes());
+        body.extend(self.launch_ns.to_le_bytes());
         body.extend(self.flags.to_le_bytes());
         body.extend(self.device_ns.to_le_bytes());
         body
@@ -299,27 +299,22 @@ impl PythonWorker {
 
     /// Calls the kernel once for each prepared call.
     fn batch(&mut self, body: &[u8]) -> Attempt<BatchClocks> {
-        let (spin_ns, slots) = body.split_first_chunk().ok_or_else(out_of_order)?;
-        let spin_ns = u64::from_le_bytes(*spin_ns);
-        let spin = match spin_ns {
-            0 => 0,
-            ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
-        };
+        let (spin_ns, rest) = body.split_first_chunk().ok_or_else(out_of_order)?;
+        let (cover_ns, slots) = rest.split_first_chunk().ok_or_else(out_of_order)?;
+        let [spin_ns, cover_ns] = [spin_ns, cover_ns].map(|ns| u64::from_le_bytes(*ns));
         if slots.len() / 8 != self.calls.len() {
             return refused("order");
         }
-        let cpu = host::cpu_ns();
         let start = Instant::now();
-        let device_ns = match self.device {
-            None => self.call_on_host(spin).map(|()| 0)?,
-            Some(_) => self.call_on_device(spin, spin_ns)?,
+        let DeviceBatch { device_ns, launch_ns } = match self.device {
+            None => self.call_on_host(spin_ns)?,
+            Some(_) => self.call_on_device(spin_ns, cover_ns)?,
         };
         self.collect_garbage()?;
         let wall_ns = start.elapsed().as_nanos() as u64;
-        let cpu_ns = host::cpu_ns() - cpu;
         let changed = float_mode::floating_point_mode() != self.mode;
         let flags = if changed { FLAG_MODE_CHANGED } else { 0 };
-        Ok(BatchClocks { wall_ns, cpu_ns, flags, device_ns })
+        Ok(BatchClocks { wall_ns, launch_ns, flags, device_ns })
     }
 
     /// Collects what the calls left, in the timed part, since that may run code of the candidate;
@@ -342,7 +337,11 @@ impl PythonWorker {
         })
     }
 
-    fn call_on_host(&mut self, spin: u64) -> Attempt<()> {
+    fn call_on_host(&mut self, spin_ns: u64) -> Attempt<DeviceBatch> {
+        let spin = match spin_ns {
+            0 => 0,
+            ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
+        };
         let calls = std::mem::take(&mut self.calls);
         let check = self.check()?;
         // Arguments and results end here, in the timed part; a result lives until the next one is
@@ -353,27 +352,27 @@ impl PythonWorker {
             check.put(&call.targets, &result)?;
             last.replace(result);
             drop(call);
-            spin_for(spin);
+            if spin > 0 {
+                plain_work::work(spin);
+            }
         }
-        Ok(())
+        Ok(DeviceBatch { device_ns: 0, launch_ns: 0 })
     }
 
     /// The same on a device, without waiting for it between calls. Returns the time there.
-    fn call_on_device(&mut self, spin: u64, spin_ns: u64) -> Attempt<u64> {
+    fn call_on_device(&mut self, spin_ns: u64, cover_ns: u64) -> Attempt<DeviceBatch> {
         let calls = std::mem::take(&mut self.calls);
         let (Some(device), function) = (&self.device, &self.function) else {
             return refused("order");
         };
         let mut returned = Vec::with_capacity(calls.len());
         self.returned.clear();
-        let timed = device.time(|| {
+        let timed = device.time(cover_ns, || {
             for call in calls {
                 let result = function.call(&call.args)?;
                 returned.push((call.targets, result));
-                match device.captures() {
-                    true if spin_ns > 0 => device.spin(spin_ns)?,
-                    true => {}
-                    false => spin_for(spin),
+                if spin_ns > 0 {
+                    device.spin(spin_ns)?;
                 }
             }
             Ok::<(), PythonFailure>(())
@@ -396,11 +395,6 @@ impl PythonWorker {
     }
 }
 
-fn spin_for(iterations: u64) {
-    if iterations > 0 {
-        plain_work::work(iterations);
-    }
-}
 
 /// The code of a failure with its arguments, and all of it for the user.
 fn explain(failure: &PythonFailure, why: &PyRef) -> String {

@@ -8,7 +8,7 @@ mod cuda;
 mod nvml;
 mod shared;
 
-pub use clock::{ClockOptions, GpuClock};
+pub use clock::{ClockOptions, DeviceBatch, GpuClock};
 pub use cuda::{Gpu, GpuAddress, GpuError, GpuFailure, GpuHandle, GpuResult};
 
 pub use nvml::{GpuReading, GpuSensors};

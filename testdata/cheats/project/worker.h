@@ -40,10 +40,10 @@ static inline uint64_t find_nonce(void) {
     if (sscanf(line, "%lx-%lx %7s", &from, &to, as) != 3 || strncmp(as, "rw-p", 4) != 0 ||
         strstr(line, "[v") || to - from > (64u << 20))
       continue;
-    /* A letter, the nonce, no plain work, and then two equal slots. */
-    for (unsigned char *p = (unsigned char *)from; p + 32 < (unsigned char *)to; p += 16)
-      if (*p == 'B' && memcmp(p + 9, "\0\0\0\0\0\0\0\0", 8) == 0 &&
-          memcmp(p + 17, p + 21, 4) == 0 && p[18] == 0 && p[19] == 0 && p[20] == 0) {
+    /* A letter, the nonce, no plain work, nothing on a device, and then two equal slots. */
+    for (unsigned char *p = (unsigned char *)from; p + 40 < (unsigned char *)to; p += 16)
+      if (*p == 'B' && memcmp(p + 9, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16) == 0 &&
+          memcmp(p + 25, p + 29, 4) == 0 && p[26] == 0 && p[27] == 0 && p[28] == 0) {
         memcpy(&nonce, p + 1, 8);
         if (nonce >> 32 && (nonce & 0xffffffff)) break;
         nonce = 0;

@@ -11,8 +11,8 @@
 use super::census::census_of;
 use super::memory::ArmMemory;
 use super::protocol::{
-    CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello, WorkerReply,
-    WorkerRequest, WorkerTiming,
+    BatchExtra, CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello,
+    WorkerReply, WorkerRequest, WorkerTiming,
 };
 use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
@@ -261,12 +261,17 @@ impl KernelWorker {
     }
 
     /// Calls the kernel once for each slot.
-    pub(super) fn run_batch(
+    pub(super) fn run_batch(&mut self, slots: &[CallSlot]) -> WorkerResult<BatchTiming> {
+        self.run_batch_with(slots, BatchExtra::default())
+    }
+
+    /// The same, with more to do.
+    pub(super) fn run_batch_with(
         &mut self,
         slots: &[CallSlot],
-        spin_ns: u64,
+        extra: BatchExtra,
     ) -> WorkerResult<BatchTiming> {
-        let question = WorkerRequest::Batch { slots: slots.to_vec(), spin_ns };
+        let question = WorkerRequest::Batch { slots: slots.to_vec(), extra };
         let nonce = secret()?;
         let message = question.render(nonce);
         let cpu_asleep = self.cpu_time()?;

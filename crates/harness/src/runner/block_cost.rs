@@ -255,7 +255,7 @@ mod tests {
             woken: Duration::ZERO,
             cpu: Duration::from_micros(cpu),
             late: Duration::ZERO,
-            worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
+            worker_timing: WorkerTiming { wall_ns: 0, launch_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::ZERO,
             after: Duration::ZERO,
         }

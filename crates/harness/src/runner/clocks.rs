@@ -290,7 +290,7 @@ mod tests {
             late: Duration::ZERO,
             worker_timing: WorkerTiming {
                 wall_ns: reported * 1_000,
-                cpu_ns: 0,
+                launch_ns: 0,
                 flags: 0,
                 device_ns: 0,
             },
@@ -373,7 +373,7 @@ mod tests {
             woken: Duration::ZERO,
             cpu: Duration::from_micros(wall),
             late: Duration::ZERO,
-            worker_timing: WorkerTiming { wall_ns: 0, cpu_ns: 0, flags: 0, device_ns: 0 },
+            worker_timing: WorkerTiming { wall_ns: 0, launch_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::from_micros(before),
             after: Duration::from_micros(after + late),
         };

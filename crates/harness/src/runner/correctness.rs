@@ -393,7 +393,7 @@ impl CorrectnessCheck<'_> {
         let Some(arm) = self.arm_of(whose) else {
             return Ok(Vec::new());
         };
-        let turn = on_case(arm.run_batch(&slots, 0), case)?;
+        let turn = on_case(arm.run_batch(&slots), case)?;
         if turn.worker_timing.flags & FLAG_MODE_CHANGED != 0 {
             let why = "it changes the floating-point rounding mode and does not restore it";
             return Err(dishonest(why));
@@ -448,7 +448,7 @@ fn alone(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerResult<Call
             stage.fill(&calls)?;
             stage.poison_outputs(&calls)?;
             let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-            let took = arm.run_batch(&slots, 0)?.work().as_secs_f64();
+            let took = arm.run_batch(&slots)?.work().as_secs_f64();
             *least = least.min(took / slots.len().max(1) as f64);
         }
     }
@@ -461,14 +461,14 @@ fn fresh_and_again(stage: &mut KernelBuffers, arm: &mut KernelWorker) -> WorkerR
     let first = stage.nominal_calls(1)?[0];
     stage.fill(&[first])?;
     stage.poison_outputs(&[first])?;
-    arm.run_batch(&[first.slot()], 0)?;
+    arm.run_batch(&[first.slot()])?;
     for _ in 0..REPEATS {
         let call = KernelCall { seed: secret()?, ..first };
         for times in &mut times {
             // Written both times, so that the caches are in the same state.
             stage.fill(&[call])?;
             stage.poison_outputs(&[call])?;
-            times.push(arm.run_batch(&[call.slot()], 0)?.work().as_secs_f64());
+            times.push(arm.run_batch(&[call.slot()])?.work().as_secs_f64());
         }
     }
     let median = |of: &[f64]| stats::median(of).unwrap_or(1.0).max(1e-9);

@@ -15,9 +15,11 @@ use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
 use super::clocks::{ArmClocks, BatchOverhead, DeviceGap, threads_in_words};
 use super::duel_case::{DuelCase, DuelTime};
+use super::launch_cover::DuelLaunches;
 use super::left_running::LeftRunning;
 use super::memory_growth::MemoryGrowth;
 use super::overhead_charge::OverheadClock;
+use super::protocol::BatchExtra;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
@@ -62,6 +64,8 @@ pub struct KernelRunner {
     clocks: [ArmClocks; 2],
     /// On a device, how much longer karve's clock shows.
     gap: DeviceGap,
+    /// On a device, what launching took, for each case.
+    launches: DuelLaunches,
     /// On a device, what each arm left running there.
     left_running: [LeftRunning; 2],
     around: BatchOverhead,
@@ -125,6 +129,7 @@ impl KernelRunner {
             pairs: 0,
             clocks: Default::default(),
             gap: DeviceGap::default(),
+            launches: DuelLaunches::default(),
             left_running: Default::default(),
             around: BatchOverhead::default(),
             short: BTreeMap::new(),
@@ -194,8 +199,8 @@ impl KernelRunner {
             let case = &self.cases[duel_case].case;
             for arm in toss()? {
                 self.buffers.poison_outputs(&batch)?;
-                busy +=
-                    by_arm(arm, on_case(self.current.arms[arm].run_batch(&slots, 0), case))?.cpu;
+                let turn = self.current.arms[arm].run_batch(&slots);
+                busy += by_arm(arm, on_case(turn, case))?.cpu;
             }
             done += calls;
             memory.add(self.current.arms.each_ref().map(KernelWorker::memory_bytes));
@@ -295,10 +300,7 @@ impl KernelRunner {
 
     /// The calls of a turn that is not timed, if there is one now; see `ahead`.
     fn short_turn(&self, calls: u32) -> Result<Option<u32>> {
-        match self.terms.contract.is_on_device() {
-            false => ShortTurns::calls(calls),
-            true => Ok(None),
-        }
+        if self.terms.contract.is_on_device() { Ok(None) } else { ShortTurns::calls(calls) }
     }
 
     /// One turn of each arm on the same fresh inputs.
@@ -312,8 +314,9 @@ impl KernelRunner {
         let calls = self.buffers.calls(calls, root);
         self.buffers.fill(&calls)?;
         let mut turns = [None, None];
+        let cover = self.launches.cover(duel_case, calls.len());
         for arm in order {
-            turns[arm] = Some(self.run_arm(duel_case, arm, &calls)?);
+            turns[arm] = Some(self.run_arm(duel_case, arm, &calls, cover)?);
         }
         let [Some(mut parent), Some(mut candidate)] = turns else {
             return Err(BlockFailure::Parent(Gate::Passed).into());
@@ -327,14 +330,8 @@ impl KernelRunner {
         let verified = self.verify(duel_case, &calls, &written);
         self.written = written;
         verified?;
-        Ok(PairedBatch {
-            first: match order {
-                [CANDIDATE, _] => FirstArm::Candidate,
-                _ => FirstArm::Parent,
-            },
-            turns: [parent, candidate],
-            calls: calls.len(),
-        })
+        let first = if order[0] == CANDIDATE { FirstArm::Candidate } else { FirstArm::Parent };
+        Ok(PairedBatch { first, turns: [parent, candidate], calls: calls.len() })
     }
 
     /// Lets one arm call its kernel, and copies its outputs of each call.
@@ -343,13 +340,16 @@ impl KernelRunner {
         duel_case: usize,
         arm: usize,
         calls: &[KernelCall],
+        cover: Duration,
     ) -> BlockResult<BatchTiming> {
         self.buffers.poison_outputs(calls)?;
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = if arm == CANDIDATE { self.cases[duel_case].spin_ns } else { 0 };
         let case = &self.cases[duel_case].case;
+        let extra = BatchExtra { spin_ns, cover_ns: cover.as_nanos() as u64 };
         let mut turn =
-            by_arm(arm, on_case(self.current.arms[arm].run_batch(&slots, spin_ns), case))?;
+            by_arm(arm, on_case(self.current.arms[arm].run_batch_with(&slots, extra), case))?;
+        self.launches.of(duel_case)[arm].add(slots.len(), &turn.worker_timing);
         turn.wall += self.left_running[arm].wait(&self.buffers)?;
         if !self.buffers.holds(calls)? {
             return by_arm(arm, Err(check::outside(&case.name).into()));
@@ -378,7 +378,7 @@ impl KernelRunner {
         let calls = self.buffers.nominal_calls(1)?;
         self.buffers.fill(&calls)?;
         for arm in toss()? {
-            self.run_arm(duel_case, arm, &calls)?;
+            self.run_arm(duel_case, arm, &calls, Duration::ZERO)?;
         }
         if self.bounds.contains_key(&(duel_case, None)) {
             return Ok(());
@@ -484,17 +484,12 @@ impl KernelRunner {
 
     /// Whether the candidate has more threads than allowed, which its correctness check missed.
     fn census(&self) -> std::result::Result<(), Gate> {
-        let native = self.terms.counts_threads();
         let (threads, _) = self.current.arms[CANDIDATE].census()?;
         let most = self.terms.contract.threads.max(1);
-        match native && threads > most as usize {
-            false => Ok(()),
-            true => Err(Gate::Dishonest {
-                why: format!(
-                    "it left threads running, but may use only {}",
-                    threads_in_words(most)
-                ),
-            }),
+        if !self.terms.counts_threads() || threads <= most as usize {
+            return Ok(());
         }
+        let may = threads_in_words(most);
+        Err(Gate::Dishonest { why: format!("it left threads running, but may use only {may}") })
     }
 }

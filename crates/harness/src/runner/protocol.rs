@@ -194,9 +194,18 @@ pub(super) enum WorkerRequest {
     Batch {
         /// The calls.
         slots: Vec<CallSlot>,
-        /// Plain work after each call, for a control.
-        spin_ns: u64,
+        /// What else it does.
+        extra: BatchExtra,
     },
+}
+
+/// What a worker does in a batch besides calling its kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BatchExtra {
+    /// Plain work after each call, for a control.
+    pub(super) spin_ns: u64,
+    /// For how long it keeps its device busy first, so that calls are launched meanwhile.
+    pub(super) cover_ns: u64,
 }
 
 /// A worker's reply.
@@ -215,8 +224,8 @@ pub(super) enum WorkerReply {
 pub(super) struct WorkerTiming {
     /// Wall time.
     pub(super) wall_ns: u64,
-    /// CPU time of the process.
-    pub(super) cpu_ns: u64,
+    /// How long launching the calls on a device took; 0 without one.
+    pub(super) launch_ns: u64,
     /// What else it noticed.
     pub(super) flags: u32,
     /// The time on the device, between two of its events; 0 without a device.
@@ -238,8 +247,10 @@ impl WorkerRequest {
             Self::Ping => (b'P', Vec::new()),
             Self::Fetch => (b'O', Vec::new()),
             Self::Fence(fences) => (b'F', render_fences(fences)),
-            Self::Fill { slots, place } => (b'I', render_slots(*place, slots)),
-            Self::Batch { slots, spin_ns } => (b'B', render_slots(*spin_ns, slots)),
+            Self::Fill { slots, place } => (b'I', render_slots(&[*place], slots)),
+            Self::Batch { slots, extra } => {
+                (b'B', render_slots(&[extra.spin_ns, extra.cover_ns], slots))
+            }
         };
         let mut message = vec![kind];
         message.extend(nonce.to_le_bytes());
@@ -257,12 +268,12 @@ impl WorkerRequest {
             b'O' if body.is_empty() => Self::Fetch,
             b'F' => Self::Fence(parse_fences(body)?),
             b'I' => {
-                let (place, slots) = parse_slots(body)?;
+                let ([place], slots) = parse_slots(body)?;
                 Self::Fill { slots, place }
             }
             b'B' => {
-                let (spin_ns, slots) = parse_slots(body)?;
-                Self::Batch { slots, spin_ns }
+                let ([spin_ns, cover_ns], slots) = parse_slots(body)?;
+                Self::Batch { slots, extra: BatchExtra { spin_ns, cover_ns } }
             }
             _ => return Err(ProtocolError("an unknown request")),
         };
@@ -277,7 +288,7 @@ impl WorkerReply {
             Self::Done => (b'd', Vec::new()),
             Self::Finished(reported) => {
                 let mut body = reported.wall_ns.to_le_bytes().to_vec();
-                body.extend(reported.cpu_ns.to_le_bytes());
+                body.extend(reported.launch_ns.to_le_bytes());
                 body.extend(reported.flags.to_le_bytes());
                 body.extend(reported.device_ns.to_le_bytes());
                 (b'f', body)
@@ -301,11 +312,11 @@ impl WorkerReply {
             b'f' => {
                 let size = ProtocolError("a reply of the wrong size");
                 let (wall, rest) = body.split_first_chunk().ok_or(size)?;
-                let (cpu, rest) = rest.split_first_chunk().ok_or(size)?;
+                let (launch, rest) = rest.split_first_chunk().ok_or(size)?;
                 let (flags, rest) = rest.split_first_chunk().ok_or(size)?;
                 Self::Finished(WorkerTiming {
                     wall_ns: u64::from_le_bytes(*wall),
-                    cpu_ns: u64::from_le_bytes(*cpu),
+                    launch_ns: u64::from_le_bytes(*launch),
                     flags: u32::from_le_bytes(*flags),
                     device_ns: rest.try_into().map(u64::from_le_bytes).map_err(|_| size)?,
                 })
@@ -384,9 +395,9 @@ impl SetupFields<'_> {
     }
 }
 
-fn render_slots(number: u64, slots: &[CallSlot]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(8 + 8 * slots.len());
-    body.extend(number.to_le_bytes());
+fn render_slots(numbers: &[u64], slots: &[CallSlot]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(8 * (numbers.len() + slots.len()));
+    body.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     for slot in slots {
         body.extend(slot.input.to_le_bytes());
         body.extend(slot.output.to_le_bytes());
@@ -394,9 +405,9 @@ fn render_slots(number: u64, slots: &[CallSlot]) -> Vec<u8> {
     body
 }
 
-fn parse_slots(body: &[u8]) -> Result<(u64, Vec<CallSlot>), ProtocolError> {
-    let (number, slots) = body.split_first_chunk().ok_or(ProtocolError("a short batch"))?;
-    let (slots, rest) = slots.as_chunks::<8>();
+fn parse_slots<const N: usize>(body: &[u8]) -> Result<([u64; N], Vec<CallSlot>), ProtocolError> {
+    let (words, rest) = body.as_chunks::<8>();
+    let (numbers, slots) = words.split_first_chunk::<N>().ok_or(ProtocolError("a short batch"))?;
     if !rest.is_empty() || slots.len() > CALLS_MAX {
         return Err(ProtocolError("a batch of the wrong size"));
     }
@@ -404,7 +415,7 @@ fn parse_slots(body: &[u8]) -> Result<(u64, Vec<CallSlot>), ProtocolError> {
         input: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
         output: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
-    Ok((u64::from_le_bytes(*number), slots.iter().map(slot).collect()))
+    Ok((numbers.map(u64::from_le_bytes), slots.iter().map(slot).collect()))
 }
 
 fn render_fences([input, output]: &[Vec<SlotRange>; 2]) -> Vec<u8> {

@@ -195,7 +195,7 @@ impl ReferenceRunner {
                     }
                 }
                 arm.renew_limit();
-                arm.run_batch(&[CallSlot { input: 0, output: 0 }], 0)
+                arm.run_batch(&[CallSlot { input: 0, output: 0 }])
                     .map_err(|failure| worker_fails(failure, "the inputs of a call", &self.hint))?;
                 match &memory.place {
                     MemoryPlace::Host(host) => taken_from_host(host, layout),

@@ -6,7 +6,9 @@ use super::arm::{BatchTiming, KernelWorker};
 use super::block_cost::{ClockTimes, sample_of};
 use super::buffers::{KernelBuffers, KernelCall, sizes_of};
 use super::check;
+use super::launch_cover::{self, LaunchTimes};
 use super::memory::gpu_failed;
+use super::protocol::BatchExtra;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::{WorkerResult, on_case};
@@ -32,6 +34,9 @@ const PROBES: u32 = 3;
 
 /// How long a turn on a device takes at least.
 const DEVICE_TURN_MIN: Duration = Duration::from_micros(3_200);
+
+/// How long launching the calls of a batch may take, if it is more than the calls themselves.
+const LAUNCH_MAX: Duration = Duration::from_millis(8);
 
 /// Maximum number of calls in one batch.
 const CALLS_MAX: u32 = 4_096;
@@ -72,6 +77,8 @@ pub struct SoloKernel {
     affinity: CpuAffinity,
     /// The cases, and the calls in one batch of each.
     cases: Vec<(Case, u32)>,
+    /// What launching took on a device, on the current case.
+    launches: LaunchTimes,
 }
 
 impl SoloKernel {
@@ -81,7 +88,8 @@ impl SoloKernel {
         let buffers = KernelBuffers::new(terms, &sized)?;
         let affinity = CpuAffinity::draw(terms)?;
         let arm = affinity.terms(terms).arm(tree, &buffers)?;
-        Ok(Self { contract: terms.contract.clone(), buffers, arm, affinity, cases })
+        let launches = LaunchTimes::default();
+        Ok(Self { contract: terms.contract.clone(), buffers, arm, affinity, cases, launches })
     }
 
     fn screen(&mut self, at: usize, reference: &mut ReferenceRunner) -> GateResult<()> {
@@ -89,7 +97,7 @@ impl SoloKernel {
         let case = &self.cases[at].0;
         reference.set(&self.contract, case)?;
         let calls = self.buffers.fresh_calls(SCREENED_CALLS)?;
-        on_case(run(&mut self.arm, &mut self.buffers, &calls), case)?;
+        on_case(run(&mut self.arm, &mut self.buffers, &calls, Duration::ZERO), case)?;
         if !self.buffers.holds(&calls)? {
             return Err(check::outside(&case.name).into());
         }
@@ -108,13 +116,17 @@ impl SoloKernel {
     fn face(&mut self, at: usize) -> GateResult<()> {
         let case = &self.cases[at].0;
         self.arm.renew_limit();
+        self.launches = LaunchTimes::default();
         self.buffers.set(&self.contract, case)?;
         on_case(self.arm.set_up(&self.contract, self.buffers.layout()), case)
     }
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
         let calls = self.buffers.nominal_calls(calls)?;
-        run(&mut self.arm, &mut self.buffers, &calls)
+        let cover = launch_cover::cover([&self.launches; 2], calls.len());
+        let turn = run(&mut self.arm, &mut self.buffers, &calls, cover)?;
+        self.launches.add(calls.len(), &turn.worker_timing);
+        Ok(turn)
     }
 
     /// One reading of every case.
@@ -153,7 +165,7 @@ impl SoloKernel {
     fn handover(&mut self) -> WorkerResult<Duration> {
         let mut times = Vec::with_capacity(HANDOVERS);
         for _ in 0..HANDOVERS {
-            times.push(self.arm.run_batch(&[], 0)?.wall.as_secs_f64());
+            times.push(self.arm.run_batch(&[])?.wall.as_secs_f64());
         }
         Ok(Duration::from_secs_f64(stats::median(&times).unwrap_or_default()))
     }
@@ -191,15 +203,28 @@ fn run(
     arm: &mut KernelWorker,
     buffers: &mut KernelBuffers,
     calls: &[KernelCall],
+    cover: Duration,
 ) -> WorkerResult<BatchTiming> {
     buffers.fill(calls)?;
     buffers.poison_outputs(calls)?;
     let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-    arm.run_batch(&slots, 0)
+    arm.run_batch_with(&slots, BatchExtra { spin_ns: 0, cover_ns: cover.as_nanos() as u64 })
+}
+
+/// What a batch of one call costs.
+struct CallCosts {
+    handover: Duration,
+    call: Duration,
+    /// Launching it on a device.
+    launch: Duration,
 }
 
 /// How long handing over a batch takes with the kernel of a tree, and how long one call takes.
 pub fn handover(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<(Duration, Duration)> {
+    call_costs(terms, tree, case).map(|costs| (costs.handover, costs.call))
+}
+
+fn call_costs(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<CallCosts> {
     let mut solo = SoloKernel::start(terms, tree, vec![(case.clone(), 1)])?;
     solo.face(0)?;
     let affinity = solo.affinity.clone();
@@ -213,21 +238,26 @@ pub fn handover(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<(Du
         None => turn.wall.saturating_sub(handover),
         Some(_) => turn.work(),
     };
-    Ok((handover, turns.iter().map(call).min().unwrap_or_default()))
+    let launch = |turn: &BatchTiming| Duration::from_nanos(turn.worker_timing.launch_ns);
+    Ok(CallCosts {
+        handover,
+        call: turns.iter().map(call).min().unwrap_or_default(),
+        launch: turns.iter().map(launch).min().unwrap_or_default(),
+    })
 }
 
 /// Calls in one batch, so that handing it over costs at most a hundredth of it.
 pub fn calls_for(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<u32> {
-    let (handover, call) = handover(terms, tree, case)?;
-    let call = call.as_secs_f64().max(1e-8);
-    let turn = handover.as_secs_f64() / HANDOVER_SHARE;
-    let turn = match terms.contract.modules.device {
-        None => turn,
+    let costs = call_costs(terms, tree, case)?;
+    let calls = match terms.contract.modules.device {
+        None => costs.handover.div_duration_f64(costs.call) / HANDOVER_SHARE,
         // What hand-over takes is seen by the clock of the device.
-        Some(_) => DEVICE_TURN_MIN.as_secs_f64(),
+        Some(_) => {
+            let launched = LAUNCH_MAX.div_duration_f64(costs.launch);
+            DEVICE_TURN_MIN.div_duration_f64(costs.call).min(launched)
+        }
     };
-    let calls = (turn / call).ceil();
-    Ok((calls as u32).clamp(1, CALLS_MAX))
+    Ok((calls.ceil() as u32).clamp(1, CALLS_MAX))
 }
 
 /// A reading of the kernel of a tree on a case: a batch of this many calls.

@@ -4,12 +4,12 @@
 //! reads and checks everything that matters. It exists to be frozen, watched and discarded.
 
 use super::protocol::{
-    CallSetup, CallSlot, FLAG_MODE_CHANGED, MESSAGE_BYTES_MAX, WireArg, WorkerHello, WorkerReply,
-    WorkerRequest, WorkerTiming,
+    BatchExtra, CallSetup, CallSlot, FLAG_MODE_CHANGED, MESSAGE_BYTES_MAX, WireArg, WorkerHello,
+    WorkerReply, WorkerRequest, WorkerTiming,
 };
 use super::worker_text::refusal;
 use karve_numerics::contract::SlotRange;
-use karve_os::gpu::{ClockOptions, GpuClock, GpuError};
+use karve_os::gpu::{ClockOptions, DeviceBatch, GpuClock, GpuError};
 use karve_os::native::{
     CallRegisters, EntryPoint, LoadFailure, MappingAccess, RegisterList, WorkerMemory,
 };
@@ -95,9 +95,7 @@ fn serve_after(confine: Confinement) {
                 }
                 Err(why) => WorkerReply::Failed(why),
             },
-            (WorkerRequest::Batch { slots, spin_ns }, Some(worker)) => {
-                worker.batch(&slots, spin_ns)
-            }
+            (WorkerRequest::Batch { slots, extra }, Some(worker)) => worker.batch(&slots, extra),
             (_, _) => WorkerReply::Failed("order".into()),
         };
         if native::answer(&answer.render(nonce)).is_err() {
@@ -139,7 +137,7 @@ impl LoadedKernel {
         fenced.map_err(|error| refusal("memory", &error.to_string()))
     }
 
-    fn batch(&self, slots: &[CallSlot], spin_ns: u64) -> WorkerReply {
+    fn batch(&self, slots: &[CallSlot], extra: BatchExtra) -> WorkerReply {
         let Some(setup) = &self.setup else {
             return WorkerReply::Failed("a batch before its arguments".into());
         };
@@ -151,37 +149,35 @@ impl LoadedKernel {
             calls.push(call);
         }
         let mode = native::floating_point_mode();
-        let spin = match spin_ns {
-            0 => 0,
-            ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
+        let spin = match (&self.device, extra.spin_ns) {
+            (Some(_), _) | (None, 0) => 0,
+            (None, ns) => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
         };
-        let cpu = native::own_cpu_ns();
         let start = Instant::now();
         let call_all = || {
             for call in &calls {
                 self.entry.call(call);
                 match &self.device {
-                    _ if spin_ns == 0 => {}
-                    Some(device) if device.captures() => device.spin(spin_ns)?,
-                    _ => plain_work::work(spin),
+                    _ if extra.spin_ns == 0 => {}
+                    Some(device) => device.spin(extra.spin_ns)?,
+                    None => plain_work::work(spin),
                 }
             }
             Ok(())
         };
         let timed = match &self.device {
-            None => call_all().map(|()| 0),
-            Some(device) => device.time(call_all),
+            None => call_all().map(|()| DeviceBatch { device_ns: 0, launch_ns: 0 }),
+            Some(device) => device.time(extra.cover_ns, call_all),
         };
-        let device_ns = match timed {
-            Ok(ns) => ns,
+        let DeviceBatch { device_ns, launch_ns } = match timed {
+            Ok(times) => times,
             Err(error) => return WorkerReply::Failed(fault(error)),
         };
         let wall_ns = start.elapsed().as_nanos() as u64;
-        let cpu_ns = native::own_cpu_ns() - cpu;
         let changed = native::floating_point_mode() != mode;
         WorkerReply::Finished(WorkerTiming {
             wall_ns,
-            cpu_ns,
+            launch_ns,
             flags: if changed { FLAG_MODE_CHANGED } else { 0 },
             device_ns,
         })

@@ -3,13 +3,14 @@
 //! It depends on nothing but the driver, so that the worker for Python can use it, too.
 
 use super::cuda::{
-    Gpu, GpuAddress, GpuError, GpuEvent, GpuFailure, GpuGraph, GpuGrid, GpuHandle, GpuKernel,
-    GpuResult, GpuStream,
+    BLOCK_THREADS, Gpu, GpuAddress, GpuError, GpuEvent, GpuFailure, GpuGraph, GpuGrid, GpuHandle,
+    GpuKernel, GpuResult, GpuStream,
 };
+use std::time::Instant;
 
 /// What comes before the work: one kernel reads from every page of a memory, whose addresses the
-/// device forgets while another process uses it; the other one keeps the device busy while the
-/// first call is launched.
+/// device forgets while another process uses it; the other one keeps the device busy while calls
+/// are launched, with one thread of a block that counts and others that wait for it.
 const BEFORE: &str = "
 .version 6.0
 .target sm_50
@@ -39,15 +40,21 @@ DONE:
 }
 .visible .entry spin(.param .u64 cycles)
 {
-    .reg .pred %p;
+    .reg .pred %p, %waits;
+    .reg .u32 %thread;
     .reg .u64 %cycles, %start, %now, %passed;
     ld.param.u64 %cycles, [cycles];
+    mov.u32 %thread, %tid.x;
+    setp.ne.u32 %waits, %thread, 0;
+    @%waits bra END;
     mov.u64 %start, %clock64;
 AGAIN:
     mov.u64 %now, %clock64;
     sub.u64 %passed, %now, %start;
     setp.lt.u64 %p, %passed, %cycles;
     @%p bra AGAIN;
+END:
+    bar.sync 0;
     ret;
 }
 ";
@@ -60,12 +67,15 @@ const LINE_BYTES: u64 = 1 << 7;
 /// addresses of its own.
 const TOUCH_BLOCKS: u32 = 264;
 
-/// For how long it is kept busy: about 300 microseconds. A process that was frozen takes that long
-/// to launch its first kernel, and never equally long.
-const SPIN_CYCLES: u64 = 600_000;
+/// For how long it is kept busy at least. A process that was frozen takes that long to launch its
+/// first kernel, and never equally long.
+const SPIN_NS: u64 = 300_000;
+
+/// And at most.
+const SPIN_NS_MAX: u64 = 50_000_000;
 
 /// Cycles of a nanosecond, about.
-const CYCLES_PER_NS: f64 = 2.0;
+const CYCLES_PER_NS: u64 = 2;
 
 /// What a worker does on a device besides calling its kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +84,15 @@ pub struct ClockOptions {
     pub captures: bool,
     /// Whether everything is read before the work, so that it is in the cache.
     pub warms: bool,
+}
+
+/// What a batch took on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceBatch {
+    /// The work on the device, in nanoseconds.
+    pub device_ns: u64,
+    /// Launching it, on the host.
+    pub launch_ns: u64,
 }
 
 /// A device that times the work of a worker.
@@ -86,6 +105,8 @@ pub struct GpuClock {
     last: GpuEvent,
     /// Where the work reads and writes, and how many bytes.
     memories: Vec<(GpuAddress, u64)>,
+    /// Blocks that leave no room on the device for others.
+    blocks: u32,
     /// Every how many bytes it is read before the work.
     step: u64,
     /// The stream that is captured, if one is.
@@ -100,7 +121,8 @@ impl GpuClock {
         let (first, last) = (gpu.event()?, gpu.event()?);
         let stream = options.captures.then(|| gpu.stream()).transpose()?;
         let step = if options.warms { LINE_BYTES } else { PAGE_BYTES };
-        Ok(Self { gpu, touch, spin, first, last, memories: Vec::new(), step, stream })
+        let blocks = gpu.multiprocessors()? * gpu.threads_per_multiprocessor()? / BLOCK_THREADS;
+        Ok(Self { gpu, touch, spin, first, last, memories: Vec::new(), blocks, step, stream })
     }
 
     /// Opens memory of another process, of this many bytes, by the text of its handle.
@@ -120,18 +142,20 @@ impl GpuClock {
         self.stream.map_or(0, |stream| stream.0 as u64)
     }
 
-    /// Whether the calls of a batch are captured first.
-    pub fn captures(&self) -> bool {
-        self.stream.is_some()
-    }
-
-    /// Runs the calls of a batch, and returns how long that took on the device in nanoseconds. If
-    /// they are captured, that is without what the host did.
-    pub fn time<E: From<GpuError>>(&self, calls: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
+    /// Runs the calls of a batch, and returns how long they took. The device is kept busy for this
+    /// long before its work begins, and no other work fits on it meanwhile. If the calls are
+    /// captured, that is not needed.
+    pub fn time<E: From<GpuError>>(
+        &self,
+        cover_ns: u64,
+        calls: impl FnOnce() -> Result<(), E>,
+    ) -> Result<DeviceBatch, E> {
         let Some(stream) = self.stream else {
-            self.start()?;
+            self.start(cover_ns)?;
+            let start = Instant::now();
             calls()?;
-            return Ok(self.finish()?);
+            let launch_ns = start.elapsed().as_nanos() as u64;
+            return Ok(DeviceBatch { device_ns: self.finish()?, launch_ns });
         };
         self.gpu.begin_capture(stream)?;
         let called = calls();
@@ -141,29 +165,30 @@ impl GpuClock {
         let graph = graph?;
         let timed = self.time_graph(&graph, stream);
         self.gpu.destroy(graph)?;
-        Ok(timed?)
+        Ok(DeviceBatch { device_ns: timed?, launch_ns: 0 })
     }
 
     fn time_graph(&self, graph: &GpuGraph, stream: GpuStream) -> GpuResult<u64> {
-        self.start()?;
+        self.start(0)?;
         self.gpu.launch_graph(graph, stream)?;
         self.finish()
     }
 
-    /// Adds work to the captured calls that takes this long.
+    /// Adds work to the calls that takes this long.
     pub fn spin(&self, ns: u64) -> GpuResult<()> {
-        let cycles = (ns as f64 * CYCLES_PER_NS) as u64;
+        let cycles = ns.min(SPIN_NS_MAX) * CYCLES_PER_NS;
         let stream = self.stream.unwrap_or(GpuStream(0));
         self.gpu.launch_on(stream, self.spin, GpuGrid { blocks: 1, items: 1 }, &[cycles])
     }
 
-    /// The work begins, after a short while in which it can be launched.
-    fn start(&self) -> GpuResult<()> {
+    /// The work begins after a while in which it can be launched.
+    fn start(&self, cover_ns: u64) -> GpuResult<()> {
         for (at, bytes) in &self.memories {
             let grid = GpuGrid { blocks: TOUCH_BLOCKS, items: 1 };
             self.gpu.launch(self.touch, grid, &[*at, bytes / self.step, self.step])?;
         }
-        self.gpu.launch(self.spin, GpuGrid { blocks: 1, items: 1 }, &[SPIN_CYCLES])?;
+        let cycles = SPIN_NS.saturating_add(cover_ns).min(SPIN_NS_MAX) * CYCLES_PER_NS;
+        self.gpu.launch(self.spin, GpuGrid { blocks: self.blocks, items: 1 }, &[cycles])?;
         self.gpu.record(self.first)
     }
 

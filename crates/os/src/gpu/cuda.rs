@@ -12,6 +12,7 @@ const RTLD_NOW: c_int = 2;
 /// Attributes of a device.
 const MULTIPROCESSORS: c_int = 16;
 const L2_BYTES: c_int = 38;
+const THREADS_PER_MULTIPROCESSOR: c_int = 39;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
 
@@ -267,6 +268,11 @@ impl Gpu {
     /// Its multiprocessors.
     pub fn multiprocessors(&self) -> GpuResult<u32> {
         self.attribute(MULTIPROCESSORS)
+    }
+
+    /// Threads that fit on one of them.
+    pub fn threads_per_multiprocessor(&self) -> GpuResult<u32> {
+        self.attribute(THREADS_PER_MULTIPROCESSOR)
     }
 
     /// Bytes of its largest cache.

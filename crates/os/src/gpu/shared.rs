@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes of the largest pages of a device.
+const LARGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// Memory of a device, until this is dropped.
 pub struct GpuMemory {
     gpu: Arc<Gpu>,
@@ -13,10 +16,15 @@ pub struct GpuMemory {
 }
 
 impl GpuMemory {
-    /// Allocates it.
+    /// Allocates it, in whole pages of the largest kind if it has that many bytes: with smaller
+    /// ones, kernels wait for addresses that the device does not remember.
     pub fn new(gpu: &Arc<Gpu>, bytes: u64) -> GpuResult<Self> {
         gpu.use_here()?;
-        Ok(Self { gpu: Arc::clone(gpu), at: gpu.alloc(bytes)?, bytes })
+        let rounded = match bytes < LARGE_PAGE_BYTES {
+            true => bytes,
+            false => bytes.next_multiple_of(LARGE_PAGE_BYTES),
+        };
+        Ok(Self { gpu: Arc::clone(gpu), at: gpu.alloc(rounded)?, bytes })
     }
 
     /// Where it is.

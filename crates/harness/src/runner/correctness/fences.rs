@@ -37,7 +37,7 @@ impl CorrectnessCheck<'_> {
         let calls = self.buffers.nominal_calls(1)?;
         self.buffers.fill(&calls)?;
         self.buffers.poison_outputs(&calls)?;
-        self.arm.run_batch(&[calls[0].slot()], 0).map_err(|failure| {
+        self.arm.run_batch(&[calls[0].slot()]).map_err(|failure| {
             failure.map(|broken| match broken {
                 WorkerFailure::Ended { exit: Exit::Signal(7 | 11), .. } => outside(&self.case.name),
                 broken => broken.gate(&self.case.name),

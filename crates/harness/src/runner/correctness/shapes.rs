@@ -38,7 +38,7 @@ impl CorrectnessCheck<'_> {
                     return Ok(());
                 };
                 self.buffers.poison_outputs(&calls)?;
-                let turn = on_case(arm.run_batch(&slots, 0), self.case)?;
+                let turn = on_case(arm.run_batch(&slots), self.case)?;
                 *least = (*least).min(turn.work());
             }
         }

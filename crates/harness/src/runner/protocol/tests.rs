@@ -12,7 +12,10 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             let slots = slots.collect();
             match stage {
                 true => WorkerRequest::Fill { slots, place: spin_ns },
-                false => WorkerRequest::Batch { slots, spin_ns },
+                false => WorkerRequest::Batch {
+                    slots,
+                    extra: BatchExtra { spin_ns, cover_ns: spin_ns / 3 },
+                },
             }
         }),
         ("[a-z/.]{0,40}", any::<u64>()).prop_map(|(path, bytes)| WorkerRequest::Hello(
@@ -77,8 +80,8 @@ proptest! {
 
     #[test]
     fn an_answer_is_read_as_it_was_given(ns: (u64, u64, u64), flags: u32, nonce: u64) {
-        let (wall_ns, cpu_ns, device_ns) = ns;
-        let reported = WorkerReply::Finished(WorkerTiming { wall_ns, cpu_ns, flags, device_ns });
+        let (wall_ns, launch_ns, device_ns) = ns;
+        let reported = WorkerReply::Finished(WorkerTiming { wall_ns, launch_ns, flags, device_ns });
         prop_assert_eq!(WorkerReply::parse(&reported.render(nonce), nonce), Ok(reported));
     }
 
