@@ -46,7 +46,7 @@ use karve_os::error::Result;
 #[command(name = "karve", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "Examples:
   karve demo                      a whole campaign on an embedded kernel, in under three minutes
-  karve new --template c          a starter kernel: c, rust, python-numpy, triton or cuda
+  karve new --template c          a starter kernel: c, rust, triton, cutile and more
   karve init && karve doctor      write karve.toml for your kernel and check it
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
   karve report                    what got faster, by how much, and why the rest was dropped

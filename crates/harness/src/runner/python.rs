@@ -37,8 +37,10 @@ const THREADS: [&str; 6] = [
 ];
 
 /// Variables that set where compiled kernels are cached.
-const CACHES: [&str; 5] = [
+const CACHES: [&str; 7] = [
     "TRITON_CACHE_DIR",
+    "CUDA_TILE_CACHE_DIR",
+    "CUTE_DSL_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
     "TORCH_EXTENSIONS_DIR",
     "CUDA_CACHE_PATH",

@@ -41,6 +41,14 @@ enum Template {
     Triton,
     /// A matrix product for a GPU, in CUDA; needs nvcc and a GPU
     Cuda,
+    /// A matrix product for a GPU, in cuTile; needs PyTorch, cuda-tile and a GPU
+    Cutile,
+    /// A matrix product for a GPU, in the CuTe DSL; needs PyTorch, nvidia-cutlass-dsl and a GPU
+    CuteDsl,
+    /// A matrix product for an AMD GPU, in HIP; builds, but karve cannot call it yet
+    Hip,
+    /// A scaled sum for an AMD GPU, in FlyDSL; compiles, but karve cannot call it yet
+    Flydsl,
 }
 
 /// The `.gitignore` of every template.
@@ -63,6 +71,10 @@ impl Template {
             Self::PythonNumpy => "python-numpy",
             Self::Triton => "triton",
             Self::Cuda => "cuda",
+            Self::Cutile => "cutile",
+            Self::CuteDsl => "cute-dsl",
+            Self::Hip => "hip",
+            Self::Flydsl => "flydsl",
         }
     }
 
@@ -79,6 +91,32 @@ impl Template {
             Self::Cuda => {
                 embedded!("cuda": "README.md", "karve.toml", "kernel.cu", "reference.cu")
             }
+            Self::Cutile => {
+                embedded!("cutile": "README.md", "karve.toml", "kernel.py", "reference.py")
+            }
+            Self::CuteDsl => {
+                embedded!("cute-dsl": "README.md", "karve.toml", "kernel.py", "reference.py")
+            }
+            Self::Hip => {
+                embedded!("hip": "README.md", "karve.toml", "kernel.hip", "reference.hip")
+            }
+            Self::Flydsl => {
+                embedded!("flydsl": "README.md", "karve.toml", "kernel.py", "reference.py")
+            }
+        }
+    }
+
+    /// What to do first: karve runs no kernels on AMD devices, so there the README says it.
+    fn next(self) -> &'static str {
+        match self {
+            Self::Hip | Self::Flydsl => "read README.md: karve cannot call this kernel yet",
+            Self::C
+            | Self::Rust
+            | Self::PythonNumpy
+            | Self::Triton
+            | Self::Cuda
+            | Self::Cutile
+            | Self::CuteDsl => "karve run",
         }
     }
 }
@@ -105,7 +143,8 @@ impl NewArgs {
                 there; a campaign only sees committed files"
             ));
             ui::outln(&format!(
-                "next: git add {name} && git commit -m kernel && cd {name} && karve run"
+                "next: git add {name} && git commit -m kernel && cd {name} && {}",
+                self.template.next()
             ));
             return Ok(());
         }
@@ -113,7 +152,7 @@ impl NewArgs {
         let note = CommitNote { message: &message, date: clock::now_s() };
         git::init_with(&dir, &files, &note)?;
         ui::outln(&format!("wrote {}, with one commit", name.display()));
-        ui::outln(&format!("next: cd {} && karve run", name.display()));
+        ui::outln(&format!("next: cd {} && {}", name.display(), self.template.next()));
         Ok(())
     }
 }

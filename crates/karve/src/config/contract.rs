@@ -198,10 +198,20 @@ fn modules_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Python
         device: match table.device {
             None | Some(DeviceName::Cpu) => None,
             Some(DeviceName::Cuda) => Some("cuda".into()),
+            Some(DeviceName::Hip) => return Err(no_hip_worker(source)),
         },
         asks: table.inputs.is_some(),
         passes_outputs: table.outputs == Some(OutputsName::Arguments),
     })
+}
+
+/// There is no process that calls kernels on AMD devices.
+fn no_hip_worker(source: &ConfigSource<'_>) -> CommandError {
+    let message = "karve cannot call kernels on an AMD GPU yet: `device = \"hip\"` is reserved";
+    source.error_at("contract.device", message).hint(
+        "replace [contract] by a test and a benchmark of your own in [commands], which run on any \
+        device; docs/karve-toml.md describes them",
+    )
 }
 
 /// How calls on a device are timed.

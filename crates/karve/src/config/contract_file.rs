@@ -171,6 +171,8 @@ pub(super) enum DeviceName {
     Cpu,
     /// On the GPU, as PyTorch tensors; transfers are not timed.
     Cuda,
+    /// On an AMD GPU. karve cannot call such kernels yet, and says so.
+    Hip,
 }
 
 /// One argument.

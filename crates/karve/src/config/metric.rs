@@ -106,7 +106,7 @@ pub(super) fn metric_of(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<
 fn clocks_of(file: &ConfigFile, given: Option<ClockRule>) -> ClockRule {
     let device = file.contract.as_ref().and_then(|contract| contract.device);
     given.unwrap_or(match device {
-        Some(DeviceName::Cuda) => ClockRule::Metric,
+        Some(DeviceName::Cuda | DeviceName::Hip) => ClockRule::Metric,
         Some(DeviceName::Cpu) | None => ClockRule::Auto,
     })
 }

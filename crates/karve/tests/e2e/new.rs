@@ -28,7 +28,7 @@ const WHOLE: &str = "[policy.controls]\nblocks = 8";
 fn made(template: &str) -> Lab {
     let lab = Lab::empty();
     let said = lab.karve(&["new", "--template", template, "."]);
-    said.ends(0).shows(&["with one commit", "next: cd . && karve run"]);
+    said.ends(0).shows(&["with one commit", "next: cd . && "]);
     lab
 }
 
@@ -82,7 +82,7 @@ fn the_template_in_python_runs() {
 
 #[test]
 fn templates_for_a_gpu_are_whole() {
-    for template in ["triton", "cuda"] {
+    for template in ["triton", "cuda", "cutile", "cute-dsl"] {
         let lab = made(template);
         // Read, with every expression and path in it; the kernel has its knobs.
         lab.karve(&["doctor"]).complains(&[]);
@@ -99,13 +99,54 @@ fn templates_for_a_gpu_are_whole() {
 }
 
 #[test]
+fn a_template_that_karve_cannot_call_says_so() {
+    for (template, kernel) in [("hip", "kernel.hip"), ("flydsl", "kernel.py")] {
+        let lab = made(template);
+        assert!(lab.read(kernel).contains("karve: knob "), "{template}");
+        assert!(lab.read("README.md").contains("karve cannot call this kernel yet"), "{template}");
+        let said = lab.karve(&["run", "--yes"]);
+        said.ends(2).complains(&["cannot call kernels on an AMD GPU yet", "[commands]"]);
+        let said = lab.karve(&["new", "--template", template, "again"]);
+        said.ends(0).shows(&["read README.md"]);
+    }
+}
+
+/// Compiles a file of a template, where the compiler is installed.
+#[track_caller]
+fn compiles(template: &str, compiler: &str, args: &[&str]) {
+    let lab = made(template);
+    match Command::new(compiler).args(args).current_dir(lab.path("")).output() {
+        Ok(output) => {
+            let said = Said::of(&output);
+            assert_eq!(said.code, 0, "{said:#?}");
+        }
+        Err(_) => println!("skipped: there is no {compiler}"),
+    }
+}
+
+#[test]
 fn the_template_in_cuda_compiles_where_nvcc_is() {
-    let lab = made("cuda");
-    let mut nvcc = Command::new("nvcc");
-    nvcc.args(["-O3", "-arch=sm_80", "-ptx", "-o", "kernel.ptx", "kernel.cu"]);
-    match nvcc.current_dir(lab.path("")).output() {
-        Ok(output) => assert_eq!(Said::of(&output).code, 0),
-        Err(_) => println!("skipped: there is no nvcc"),
+    let args = ["-O3", "-arch=sm_80", "-ptx", "-o", "kernel.ptx", "kernel.cu"];
+    compiles("cuda", "nvcc", &args);
+}
+
+#[test]
+fn the_template_in_hip_compiles_where_hipcc_is() {
+    for file in ["kernel.hip", "reference.hip"] {
+        let args = ["-O3", "--offload-arch=gfx90a", "-shared", "-fPIC", "-o", "kernel.so", file];
+        compiles("hip", "hipcc", &args);
+    }
+}
+
+/// `KARVE_TEST_LANGUAGES` names a Python that has the packages of these languages; the usual one
+/// rarely does.
+#[test]
+fn templates_in_languages_of_python_compile_without_a_gpu() {
+    let python = std::env::var("KARVE_TEST_LANGUAGES").unwrap_or_else(|_| "python3".into());
+    let tool = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testing/languages.py");
+    for template in ["cutile", "cute-dsl", "flydsl"] {
+        let args = [tool, template, "."];
+        compiles(template, &python, &args);
     }
 }
 
@@ -135,5 +176,5 @@ fn in_a_repository_nothing_is_committed() {
 #[test]
 fn an_unknown_template_lists_those_there_are() {
     let said = Lab::empty().karve(&["new", "--template", "fortran"]);
-    said.ends(2).complains(&["c, rust, python-numpy, triton, cuda"]);
+    said.ends(2).complains(&["c, rust, python-numpy, triton, cuda, cutile, cute-dsl, hip, flydsl"]);
 }

@@ -144,7 +144,7 @@ fn event_log(bytes: &[u8]) -> bool {
 }
 
 fn config_seeds() -> Vec<Vec<u8>> {
-    let templates = ["rust", "c", "cuda", "triton", "python-numpy"];
+    let templates = ["rust", "c", "cuda", "triton", "python-numpy", "cutile", "cute-dsl"];
     let templates = templates.map(|name| format!("crates/karve/templates/{name}/karve.toml"));
     let others =
         ["examples/stencil", "examples/matmul", "testdata/gains", "testdata/cheats/project"];

@@ -98,7 +98,7 @@ const HEADERS: &[&str] = &["/usr/include", "/usr/local/include"];
 /// are.
 const COMPILERS: &[&str] = &[
     "ar", "as", "c++", "cc", "clang", "clang++", "g++", "gcc", "hipcc", "ld", "ld.bfd", "ld.gold",
-    "ld.lld", "ninja", "nvcc", "ptxas", "ranlib", "sh",
+    "ld.lld", "ninja", "nvcc", "ptxas", "ranlib", "sh", "tileiras",
 ];
 
 /// What a worker may read besides the system's libraries.

@@ -19,7 +19,7 @@ const TOOLS: [(&str, &str); 6] = [
 ];
 
 /// Variables that set where programs store things, and the path in the home.
-const KEPT: [(&str, &str); 12] = [
+const KEPT: [(&str, &str); 14] = [
     ("HOME", ""),
     ("XDG_CACHE_HOME", ".cache"),
     ("XDG_CONFIG_HOME", ".config"),
@@ -27,6 +27,8 @@ const KEPT: [(&str, &str); 12] = [
     ("XDG_STATE_HOME", ".local/state"),
     ("CCACHE_DIR", ".ccache"),
     ("TRITON_CACHE_DIR", ".triton"),
+    ("CUDA_TILE_CACHE_DIR", ".cutile"),
+    ("CUTE_DSL_CACHE_DIR", ".cute-dsl"),
     ("TORCHINDUCTOR_CACHE_DIR", ".torchinductor"),
     ("TORCH_EXTENSIONS_DIR", ".torch-extensions"),
     ("CUDA_CACHE_PATH", ".cuda-cache"),
