@@ -95,6 +95,7 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
     let cases = cases_for(&guess.op, &recipe);
     let mut why = vec![guess.why];
     why.extend(recipe.why);
+    why.extend(guess.template.filter(|_| !is_tilegym));
     if let Some(flags) = files.path_named("flags.mk") {
         why.push(format!("{flags} holds compiler flags, so it is editable too."));
     }

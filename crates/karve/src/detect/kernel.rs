@@ -59,10 +59,20 @@ pub(super) enum KernelLanguage {
     Hip,
     Triton,
     CuTile,
+    CuteDsl,
+    Flydsl,
     Numpy,
     Python,
     Rust,
 }
+
+/// Languages within Python, by what decorates their kernels, and by the modules they import.
+const IN_PYTHON: [(KernelLanguage, &[&str], &[&str]); 4] = [
+    (KernelLanguage::CuTile, &["@ct.kernel", "@cuda.tile.kernel"], &["cuda.tile", "cutile"]),
+    (KernelLanguage::CuteDsl, &["@cute.kernel", "@cute.jit"], &["cutlass"]),
+    (KernelLanguage::Flydsl, &["@flyc.kernel", "@flyc.jit"], &["flydsl"]),
+    (KernelLanguage::Triton, &["@triton.jit"], &["triton"]),
+];
 
 impl KernelLanguage {
     pub(super) fn backend(self) -> &'static str {
@@ -73,6 +83,8 @@ impl KernelLanguage {
             Self::Hip => "hip",
             Self::Triton => "triton",
             Self::CuTile => "cutile",
+            Self::CuteDsl => "cute-dsl",
+            Self::Flydsl => "flydsl",
             Self::Numpy => "numpy",
             Self::Python => "python",
             Self::Rust => "rust",
@@ -87,6 +99,8 @@ impl KernelLanguage {
             Self::Hip => "HIP",
             Self::Triton => "Triton",
             Self::CuTile => "cuTile",
+            Self::CuteDsl => "CuTe DSL",
+            Self::Flydsl => "FlyDSL",
             Self::Numpy | Self::Python => "Python",
             Self::Rust => "Rust",
         }
@@ -94,39 +108,76 @@ impl KernelLanguage {
 
     pub(super) fn device(self) -> &'static str {
         match self {
-            Self::Cuda | Self::Hip | Self::Triton | Self::CuTile => "gpu",
+            Self::Cuda | Self::Hip | Self::Triton | Self::CuTile | Self::CuteDsl | Self::Flydsl => {
+                "gpu"
+            }
             Self::C | Self::Cpp | Self::Numpy | Self::Python | Self::Rust => "cpu",
         }
     }
 
     pub(super) fn is_python(self) -> bool {
-        matches!(self, Self::Triton | Self::CuTile | Self::Numpy | Self::Python)
+        let in_python = IN_PYTHON.iter().any(|(language, _, _)| *language == self);
+        in_python || matches!(self, Self::Numpy | Self::Python)
     }
 
-    /// By the file extension, and for Python by the imports.
+    /// What the template of the language offers, or why it offers nothing yet.
+    fn template(self) -> Option<String> {
+        let name = self.backend();
+        match self {
+            Self::Hip | Self::Flydsl => Some(format!(
+                "karve cannot call kernels on AMD GPUs itself: your test and benchmark judge. \
+                 \"karve new --template {name}\" shows a kernel with knobs."
+            )),
+            Self::Cuda | Self::Triton | Self::CuTile | Self::CuteDsl => Some(format!(
+                "\"karve new --template {name}\" shows such a kernel under a contract, which needs \
+                 neither a test nor a benchmark."
+            )),
+            Self::C | Self::Cpp | Self::Numpy | Self::Python | Self::Rust => None,
+        }
+    }
+
+    /// By what decorates kernels, otherwise by the imports.
+    fn in_python(text: &str) -> Self {
+        let marked = IN_PYTHON.iter().find(|(_, marks, _)| marks.iter().any(|m| text.contains(m)));
+        let imported =
+            || IN_PYTHON.iter().find(|(_, _, modules)| modules.iter().any(|m| imports(text, m)));
+        match marked.or_else(imported) {
+            Some((language, _, _)) => *language,
+            None if imports(text, "numpy") => Self::Numpy,
+            None => Self::Python,
+        }
+    }
+
+    /// By the file extension, and for Python by the text.
     fn of(path: &str, text: &str) -> Option<Self> {
         let name = name_of(path);
         Some(match name.rsplit_once('.')?.1 {
             "c" => Self::C,
             "cc" | "cpp" | "cxx" if text.contains("hip/hip_runtime") => Self::Hip,
             "cc" | "cpp" | "cxx" => Self::Cpp,
+            "cu" | "cuh" if text.contains("hip/hip_runtime") => Self::Hip,
             "cu" | "cuh" => Self::Cuda,
             "hip" => Self::Hip,
             "rs" => Self::Rust,
-            "py" if imports(text, "triton") => Self::Triton,
-            "py" if text.contains("cuda.tile") || imports(text, "cutile") => Self::CuTile,
-            "py" if imports(text, "numpy") => Self::Numpy,
-            "py" => Self::Python,
+            "py" => Self::in_python(text),
             _ => return None,
         })
     }
 }
 
+/// Whether a text imports a module, or one inside it.
 fn imports(text: &str, module: &str) -> bool {
     text.lines().any(|line| {
         let mut words = line.split_whitespace();
-        matches!(words.next(), Some("import" | "from"))
-            && words.next().is_some_and(|name| name.split(['.', ',']).next() == Some(module))
+        let Some(first @ ("import" | "from")) = words.next() else {
+            return false;
+        };
+        let name = words.next().unwrap_or_default();
+        let last = words.nth(1).filter(|_| first == "from").unwrap_or_default();
+        let names = [name.trim_end_matches(',').to_owned(), format!("{name}.{last}")];
+        names.iter().any(|name| {
+            name.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
     })
 }
 
@@ -137,6 +188,8 @@ pub(super) struct KernelGuess {
     pub(super) kind: KernelLanguage,
     pub(super) op: String,
     pub(super) why: String,
+    /// What the language's template offers.
+    pub(super) template: Option<String>,
 }
 
 /// The most likely kernel.
@@ -159,12 +212,13 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
             kind: KernelLanguage::C,
             op: "kernel".to_owned(),
             why: "No source file was found; kernel.c is a placeholder.".to_owned(),
+            template: None,
         };
     };
     let op = operation(path, text);
     let language = kind.language();
     let why = format!("{path} looks like the kernel ({op}, in {language}).");
-    KernelGuess { file: path.to_owned(), kind, op, why }
+    KernelGuess { file: path.to_owned(), kind, op, why, template: kind.template() }
 }
 
 fn score(path: &str, text: &str, kind: KernelLanguage) -> i32 {
@@ -204,14 +258,22 @@ fn is_harness(path: &str) -> bool {
 fn markers(text: &str, kind: KernelLanguage) -> i32 {
     let has = |part: &str| text.contains(part);
     match kind {
-        KernelLanguage::Triton if has("@triton.jit") => 6,
         KernelLanguage::CuTile if has(".kernel") => 6,
+        KernelLanguage::Triton | KernelLanguage::CuteDsl | KernelLanguage::Flydsl
+            if IN_PYTHON.iter().any(|(language, marks, _)| {
+                *language == kind && marks.iter().any(|mark| has(mark))
+            }) =>
+        {
+            6
+        }
         KernelLanguage::Cuda | KernelLanguage::Hip if has("__global__") => 6,
         KernelLanguage::C | KernelLanguage::Cpp if has("for (") || has("for(") => 2,
         KernelLanguage::Rust if has("unsafe") || has("for ") => 2,
         KernelLanguage::Numpy if has("def ") => 2,
         KernelLanguage::Triton
         | KernelLanguage::CuTile
+        | KernelLanguage::CuteDsl
+        | KernelLanguage::Flydsl
         | KernelLanguage::Cuda
         | KernelLanguage::Hip => 2,
         KernelLanguage::C

@@ -161,6 +161,38 @@ fn python_projects_are_recognized() {
     assert_eq!(proposal.metric_name, "time_us");
 }
 
+#[test]
+fn languages_of_gpus_are_told_apart() {
+    let of = |file: &str, text: &str| {
+        let proposal = propose(&found(&[(file, text), ("test_it.py", "def test_it(): pass")]));
+        accepted(&proposal);
+        (proposal.backend.clone(), proposal.language.clone(), proposal.why.join("\n"))
+    };
+    for (file, text, backend, language) in [
+        ("softmax.py", "import triton\nimport cuda.tile as ct\n@ct.kernel\n", "cutile", "cuTile"),
+        ("softmax.py", "from cuda import tile\n", "cutile", "cuTile"),
+        ("gemm.py", "import torch\nimport cutlass\n@cute.jit\n", "cute-dsl", "CuTe DSL"),
+        ("gemm.py", "import cutlass.cute as cute\n", "cute-dsl", "CuTe DSL"),
+        ("gemm.py", "from cutlass import cute\n", "cute-dsl", "CuTe DSL"),
+        ("gemm.py", "import flydsl.compiler as flyc\n@flyc.kernel\n", "flydsl", "FlyDSL"),
+        ("gemm.py", "import torch\nimport triton\n@triton.jit\n", "triton", "Triton"),
+        ("gemm.hip", "__global__ void k();", "hip", "HIP"),
+        ("gemm.cpp", "#include <hip/hip_runtime.h>\n__global__ void k();", "hip", "HIP"),
+        ("gemm.cu", "#include \"hip/hip_runtime.h\"\n__global__ void k();", "hip", "HIP"),
+        ("gemm.cu", "__global__ void k();", "cuda", "CUDA"),
+    ] {
+        let (own, named, why) = of(file, text);
+        assert_eq!((own.as_str(), named.as_str()), (backend, language), "{text}");
+        assert!(why.contains(&format!("karve new --template {backend}")), "{why}");
+        let is_amd = ["hip", "flydsl"].contains(&backend);
+        assert_eq!(why.contains("cannot call kernels on AMD GPUs"), is_amd, "{why}");
+    }
+    // A module that only mentions one is plain Python.
+    let (plain, _, why) = of("softmax.py", "# like cuda.tile, but slower\ndef softmax(x): pass\n");
+    assert_eq!(plain, "python");
+    assert!(!why.contains("--template"), "{why}");
+}
+
 const RMS_NORM: &str = "import cuda.tile as ct\nfrom tilegym.backend import register_impl\n\
     @ct.kernel(occupancy=2)\ndef _rms_kernel(x, y): pass\n\
     def _rms_autotune_configs():\n    yield SimpleNamespace(TILE=128)\n\
