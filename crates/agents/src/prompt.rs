@@ -45,6 +45,7 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> Result<String> {
             tried => shown.first(BriefPart::Tried, brief.tried.iter().map(past_round)),
             tips => shown.first(BriefPart::Tips, tips.map(untrusted)),
             entries => shown.first(BriefPart::Entries, recall.entries.iter().map(library_entry)),
+            pages => recall.pages.iter().map(library_entry).collect::<Vec<_>>(),
             refuted => shown.first(BriefPart::Refuted, recall.refuted.iter().map(library_entry)),
             profile => untrusted(profile.collect::<String>()),
             audited => shown.first(BriefPart::Audited, brief.audited.iter().map(untrusted)),

@@ -198,6 +198,7 @@ fn full() -> Brief {
         tips: (0..4).map(tip).collect(),
         recall: LibraryRecall {
             entries: (0..5).map(|n| entry(&format!("e-{n}"), Some("1.1x to 1.3x"))).collect(),
+            pages: (0..2).map(|n| entry(&format!("p-{n}"), None)).collect(),
             refuted: (0..7).map(|n| entry(&format!("r-{n}"), None)).collect(),
             not_for_role: 4,
             ..LibraryRecall::default()

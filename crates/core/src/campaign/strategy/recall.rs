@@ -16,6 +16,8 @@ const BRIEF_ENTRIES_MAX: usize = 8;
 const UNFIRED_MAX: usize = 3;
 /// Maximum number of refuted entries in a brief.
 const REFUTED_MAX: usize = 12;
+/// Maximum number of pages that a brief names.
+const PAGES_MAX: usize = 6;
 /// Assumed number of applied entries that kept their promise, before any was tried.
 const UNTRIED_ROUNDS: f64 = 3.0;
 
@@ -26,6 +28,8 @@ pub struct LibraryRecall {
     pub entries: Vec<BriefEntry>,
     /// Entries that were refuted in this situation.
     pub refuted: Vec<BriefEntry>,
+    /// Pages about the device and the language; those about the device have their text.
+    pub pages: Vec<BriefEntry>,
     /// Entries that can be applied without an agent, the most promising first.
     pub usable: Vec<UsableEntry>,
     /// Entries that rounds applied, and which of their actions.
@@ -148,10 +152,36 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
         applied,
         kept,
         entries: in_order(reported, unfired),
+        pages: pages(campaign),
         refuted,
         predicts: foretells,
         not_for_role,
     }
+}
+
+/// Whether an entry is about one architecture, and not about a kind of device.
+fn is_about_device(known: &KnownEntry) -> bool {
+    known.scope.device.iter().any(|word| word.chars().any(|c| c.is_ascii_digit()))
+}
+
+/// Pages to read: techniques without a trigger, those about the device first.
+fn pages(campaign: &Campaign) -> Vec<BriefEntry> {
+    let asked = in_role(campaign).map(|asked| asked.proposes);
+    let is_page = |known: &&KnownEntry| {
+        let about = is_about_device(known) || !known.scope.language.is_empty();
+        known.kind == EntryKind::Technique && known.triggers.is_empty() && about && !is_out(known)
+    };
+    let is_for_role = |known: &&KnownEntry| asked.as_ref().is_none_or(|role| role.gets(known));
+    let mut found: Vec<_> = campaign.known().iter().filter(is_page).filter(is_for_role).collect();
+    found.sort_by_key(|known| (!is_about_device(known), known.id.clone()));
+    let shown = found.into_iter().take(PAGES_MAX).map(|known| {
+        let mut page = brief_entry(known, String::new(), None);
+        if !is_about_device(known) {
+            page.text.clear();
+        }
+        page
+    });
+    shown.collect()
 }
 
 /// Entries that rounds applied, and which of their actions.

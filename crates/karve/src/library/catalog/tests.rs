@@ -1,6 +1,7 @@
 //! The built-in entries are complete, agree with each other, and are listed in `docs/catalog.md`.
 
 use super::super::markdown::render_entry;
+use super::super::situation::of_words;
 use super::*;
 use karve_core::knowledge::{Action, EntryKind, EntrySection, Scope, assess, lint_all};
 use karve_core::profile::Predicate;
@@ -48,8 +49,9 @@ fn every_trigger_can_hold_and_every_line_is_narrow() {
         }
     }
     for (id, text) in FILES {
-        // Neither a regular expression nor a list of flags may be invalid.
-        let broken = |line: &str| ["pattern:", "toolchain:"].iter().any(|key| line.contains(key));
+        // Neither a regular expression nor a list of flags nor an address may be broken.
+        let keys = ["pattern:", "toolchain:", "https://"];
+        let broken = |line: &str| keys.iter().any(|key| line.contains(key));
         let wide = text.lines().find(|line| line.chars().count() > 100 && !broken(line));
         assert_eq!(wide, None, "{id}");
     }
@@ -77,7 +79,11 @@ fn the_catalog_covers_what_it_promises() {
         assert!(of_kind(kind) >= least, "{}", kind.name());
     }
     for word in "cpu c rust cuda triton cutile cute hip flydsl tileir".split(' ') {
-        let least = if word == "cpu" { 30 } else { 2 };
+        let least = match word {
+            "cpu" => 30,
+            "cutile" | "cute" | "hip" | "flydsl" => 8,
+            _ => 2,
+        };
         assert!(of_scope(word) >= least, "{word}: {}", of_scope(word));
     }
     for op in "gemm attention softmax norm reduction elementwise grouped-gemm convolution sparse"
@@ -96,6 +102,71 @@ fn the_catalog_covers_what_it_promises() {
     }
     let applied = entries.iter().filter(|e| !e.apply.is_empty());
     assert!(applied.count() >= 25);
+}
+
+/// Which vendor's devices an entry is for, if all words of a list are words of one vendor.
+fn vendor(scope: &Scope) -> Option<&'static str> {
+    let starts = [
+        ("amd", "amd rocm hip flydsl gfx mi3 cdna"),
+        (
+            "nvidia",
+            "nvidia cuda cutile cute tileir nvtriton sm_ sm1 sm8 sm9 hopper blackwell ampere",
+        ),
+    ];
+    let is_of = |words: &str, word: &String| words.split(' ').any(|start| word.starts_with(start));
+    let lists = [&scope.device, &scope.language, &scope.backend];
+    let found = starts.into_iter().find(|(_, words)| {
+        let all_of = |list: &&Vec<String>| list.iter().all(|word| is_of(words, word));
+        lists.iter().filter(|list| !list.is_empty()).any(all_of)
+    });
+    found.map(|(name, _)| name)
+}
+
+#[test]
+fn no_entry_of_one_vendor_is_offered_for_the_other() {
+    let nvidia = (["B200", "H200", "A100", "RTX 5090", "sm_120"], ["", "triton", "cuda", "cutile"]);
+    let amd = (["MI300X", "MI355X", "gfx942", "gfx950", "amd"], ["", "triton", "hip", "flydsl"]);
+    let mut seen = [0, 0];
+    for entry in built_in() {
+        let own = vendor(&entry.scope);
+        seen[0] += usize::from(own == Some("amd"));
+        seen[1] += usize::from(own == Some("nvidia"));
+        for (other, (devices, languages)) in [("amd", &nvidia), ("nvidia", &amd)] {
+            for device in devices {
+                for language in languages {
+                    let at = of_words("gemm", language, language, device);
+                    let leaks = own == Some(other) && entry.scope.holds(&at);
+                    assert!(!leaks, "{} is offered for {language} on {device}", entry.id);
+                }
+            }
+        }
+    }
+    assert!(seen[0] >= 18 && seen[1] >= 35, "{seen:?}");
+}
+
+#[test]
+fn each_architecture_has_a_page_with_sources() {
+    let entries = built_in();
+    for (arch, device, language) in [
+        ("sm_80", "A100", "cuda"),
+        ("sm_90", "NVIDIA H200", "triton"),
+        ("sm_100", "B200", "cutile"),
+        ("sm_120", "RTX 5090", "cute-dsl"),
+        ("gfx942", "MI300X", "hip"),
+        ("gfx950", "MI355X", "flydsl"),
+    ] {
+        let at = of_words("gemm", language, language, device);
+        let pages = entries.iter().filter(|e| e.id.starts_with("hardware-") && e.scope.holds(&at));
+        let ids: Vec<&str> = pages.map(|page| page.id.as_str()).collect();
+        let id = format!("hardware-{}", arch.replace('_', "-"));
+        assert_eq!(ids, [id.as_str()], "{device}");
+        let page = entries.iter().find(|entry| entry.id == id).unwrap();
+        assert!(page.section("Sources").unwrap().contains("https://"), "{id}");
+        let facts = page.section("Recipe").unwrap();
+        for part in ["Registers", "Occupancy", "Matrix", "Formats", "banks", "Copies"] {
+            assert!(facts.contains(part), "{id} says nothing of {part}");
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::super::*;
 use crate::campaign::{Event, Step};
 use crate::knowledge::{
-    Action, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, effect_of,
+    Action, EntryKind, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, Scope,
+    effect_of,
 };
 use crate::policy::Preset;
 use crate::profile::compare::ExpectationResult;
@@ -81,6 +82,33 @@ fn what_fires_is_told_first_and_what_is_refuted_is_told_as_such() {
     assert_eq!(recall.entries[0].why, "trigger l1_miss_pct > 5 (l1_miss_pct=9)");
     assert_eq!(recall.refuted[0].id, "gone");
     assert!(recall.usable.is_empty());
+}
+
+#[test]
+fn pages_about_device_and_language_are_named_and_the_device_is_described() {
+    let page = |id: &str, device: &str, language: &str| {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        KnownEntry {
+            kind: EntryKind::Technique,
+            text: format!("all about {id}"),
+            scope: Scope { device: words(device), language: words(language), ..Scope::default() },
+            ..known(id, 1.0)
+        }
+    };
+    let mut fires = page("fires", "", "cutile");
+    fires.triggers = vec!["waves < 1".into()];
+    let list = vec![
+        page("cutile-knobs", "nvidia", "cutile"),
+        page("triage", "gpu nvidia", ""),
+        page("hardware-sm-90", "sm_90", ""),
+        known("no-page", 1.2),
+        fires,
+    ];
+    let campaign = proposing(&script(&[1.2]), list, &[]);
+    let pages = recall(&campaign).pages;
+    let told: Vec<_> = pages.iter().map(|page| (page.id.as_str(), page.text.as_str())).collect();
+    let device = ("hardware-sm-90", "all about hardware-sm-90");
+    assert_eq!(told, [device, ("cutile-knobs", "")]);
 }
 
 #[test]
