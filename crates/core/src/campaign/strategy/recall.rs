@@ -28,7 +28,7 @@ pub struct LibraryRecall {
     pub entries: Vec<BriefEntry>,
     /// Entries that were refuted in this situation.
     pub refuted: Vec<BriefEntry>,
-    /// Pages about the device and the language; those about the device have their text.
+    /// Pages about device, language and operation; those about the device have their text.
     pub pages: Vec<BriefEntry>,
     /// Entries that can be applied without an agent, the most promising first.
     pub usable: Vec<UsableEntry>,
@@ -168,7 +168,8 @@ fn is_about_device(known: &KnownEntry) -> bool {
 fn pages(campaign: &Campaign) -> Vec<BriefEntry> {
     let asked = in_role(campaign).map(|asked| asked.proposes);
     let is_page = |known: &&KnownEntry| {
-        let about = is_about_device(known) || !known.scope.language.is_empty();
+        let scope = &known.scope;
+        let about = is_about_device(known) || !scope.language.is_empty() || !scope.op.is_empty();
         known.kind == EntryKind::Technique && known.triggers.is_empty() && about && !is_out(known)
     };
     let is_for_role = |known: &&KnownEntry| asked.as_ref().is_none_or(|role| role.gets(known));
