@@ -6,6 +6,7 @@
 #
 # PACKS is a directory with cutile.tar.xz, nvvm.tar.xz and cute.tar.xz, for a machine without a network:
 # what is not there yet is unpacked to PLACE (/opt/karve-languages) and made known to its Python.
+# TEMPLATES names those to run, by default "cutile cute-dsl"; LIMIT the seconds of a campaign (120), QUICK leaves out "karve check".
 # Takes at most six minutes. Projects, campaigns and whole outputs lie in DIR ($OUT if that is set, or a
 # temporary directory); a summary is printed at the end. The directory of projects must not lie in a git
 # repository, so projects are made in WORK (a temporary directory).
@@ -20,6 +21,8 @@ export GIT_AUTHOR_NAME=karve GIT_AUTHOR_EMAIL=karve@localhost
 export GIT_COMMITTER_NAME=karve GIT_COMMITTER_EMAIL=karve@localhost
 export KARVE_LEASE_DIR="$work/leases"
 mkdir -p "$out" "$work"
+templates=${TEMPLATES:-cutile cute-dsl}
+limit=${LIMIT:-120}
 started=$(date +%s)
 since() { echo $(($(date +%s) - started)); }
 
@@ -70,23 +73,22 @@ tried() { # template, seconds, words of karve
     echo "== ended with $?, $(since) s" >> "$out/$template.txt"
 }
 
-new cutile tilegym
-new cute-dsl hyper-mla
-for template in cutile cute-dsl; do
+for template in $templates; do
+    case $template in cutile) preset=tilegym rounds=8 ;; *) preset=hyper-mla rounds=1 ;; esac
+    new "$template" "$preset"
     plain "$template"
-    tried "$template" 45 check
+    [ -n "${QUICK:-}" ] || tried "$template" 45 check
+    tried "$template" "$limit" run --yes --rounds "$rounds"
 done
-tried cutile 150 run --yes --rounds 8
-tried cute-dsl 75 run --yes --rounds 1
-for template in cutile cute-dsl; do
+for template in $templates; do
     tried "$template" 10 log
     tried "$template" 10 report
     cat "$work/$template"/.karve/*/events.jsonl > "$out/$template.events.jsonl" 2> /dev/null
     tail -n +1 "$work/$template"/.karve/*/sandbox/perf_results.md >> "$out/$template.txt" 2> /dev/null
 done
-"$python" - "$out" <<'PYTHON'
+"$python" - "$out" $templates <<'PYTHON'
 import json, sys
-for name in "cutile", "cute-dsl":
+for name in sys.argv[2:]:
     print("==", name)
     with open("%s/%s.txt" % (sys.argv[1], name)) as file:
         for line in file:

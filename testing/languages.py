@@ -70,17 +70,8 @@ def cutile(module, arch):
 
 
 def cute_dsl(module, arch):
-    import cutlass.cute as cute
-
-    # Compiled for another device than the one in the environment, it is not loaded.
-    plain = cute.compile
-    options = plain[cute.GPUArch(arch), cute.KeepCUBIN()]
-    cute.compile = lambda *args: options(*args)
-    try:
-        module.compiled = None
-        return [len(module.compile_once().__cubin__)]
-    finally:
-        cute.compile = plain
+    # It was compiled when it was loaded.
+    return [len(module.COMPILED.__cubin__)]
 
 
 def flydsl(module, arch):
@@ -106,7 +97,10 @@ def one(language, path, arch):
     # The packages that are not imitated must not take it for the real one.
     if language == "cute-dsl":
         os.environ.update(CUTE_DSL_ARCH="sm_80", CUTE_DSL_DUMP_DIR=os.path.dirname(path))
-        import cutlass.cute
+        import cutlass.cute as cute
+
+        # Compiled for another device than the one in the environment, it is not loaded.
+        cute.compile = cute.compile[cute.GPUArch(arch), cute.KeepCUBIN()]
     if language == "flydsl":
         os.environ.update(COMPILE_ONLY="1", FLYDSL_GPU_ARCH=arch, FLYDSL_RUNTIME_ENABLE_CACHE="0")
         find_linker(os.path.dirname(path))

@@ -30,8 +30,8 @@ TILE_N = SIDE * COLUMNS
 
 @cute.kernel
 def product(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
-    thread, _, _ = cute.arch.thread_idx()
-    tile_n, tile_m, _ = cute.arch.block_idx()
+    thread = cute.arch.thread_idx()[0]
+    tile_n, tile_m = cute.arch.block_idx()[:2]
     x, y = thread % SIDE, thread // SIDE
     m, k = a.shape
     n = b.shape[1]
@@ -93,11 +93,10 @@ def launch(
     k: cutlass.Int32,
     stream: cuda.CUstream,
 ):
-    product(
-        cute.make_tensor(a, cute.make_layout((m, k), stride=(k, 1))),
-        cute.make_tensor(b, cute.make_layout((k, n), stride=(n, 1))),
-        cute.make_tensor(c, cute.make_layout((m, n), stride=(n, 1))),
-    ).launch(
+    left = cute.make_tensor(a, cute.make_layout((m, k), stride=(k, 1)))
+    right = cute.make_tensor(b, cute.make_layout((k, n), stride=(n, 1)))
+    result = cute.make_tensor(c, cute.make_layout((m, n), stride=(n, 1)))
+    product(left, right, result).launch(
         grid=(cute.ceil_div(n, TILE_N), cute.ceil_div(m, TILE_M), 1),
         block=(THREADS, 1, 1),
         stream=stream,
@@ -109,16 +108,9 @@ def pointer(address):
 
 
 # Compiling takes much longer than a call, so it happens once, for all shapes.
-compiled = None
-
-
-def compile_once():
-    global compiled
-    if compiled is None:
-        size = cutlass.Int32(0)
-        some = pointer(16)
-        compiled = cute.compile(launch, some, some, some, size, size, size, cuda.CUstream(0))
-    return compiled
+SOME = pointer(16)
+SIZE = cutlass.Int32(0)
+COMPILED = cute.compile(launch, SOME, SOME, SOME, SIZE, SIZE, SIZE, cuda.CUstream(0))
 
 
 def kernel_fn(a, b):
@@ -127,5 +119,5 @@ def kernel_fn(a, b):
     c = torch.empty((m, n), device=a.device, dtype=a.dtype)
     stream = cuda.CUstream(torch.cuda.current_stream().cuda_stream)
     places = [pointer(tensor.data_ptr()) for tensor in (a, b, c)]
-    compile_once()(*places, m, n, k, stream)
+    COMPILED(*places, m, n, k, stream)
     return c
