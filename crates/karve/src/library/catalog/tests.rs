@@ -190,15 +190,26 @@ fn what_a_machine_applies_is_sound() {
 fn all_evidence_can_be_taken_again() {
     let script = "crates/karve/benches/evidence/run.sh";
     let kernels = root().join("crates/karve/benches/evidence/kernels");
+    let gpu_script = "testing/gpu-entries.py";
+    let gpu_pairs = std::fs::read_to_string(root().join(gpu_script)).unwrap();
     let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut on_gpu: BTreeSet<String> = BTreeSet::new();
     for entry in built_in() {
         for evidence in &entry.evidence {
             let words: Vec<&str> = evidence.run.split(' ').collect();
-            assert_eq!(words[0], script, "{}", entry.id);
             assert_eq!(words.last(), Some(&entry.id.as_str()));
+            if words[0] == gpu_script {
+                let measures = format!("measure(\"{}\"", entry.id);
+                assert!(gpu_pairs.contains(&measures), "{}", entry.id);
+                assert!(evidence.device.contains("H200"), "{}", entry.id);
+                on_gpu.insert(entry.id.clone());
+                continue;
+            }
+            assert_eq!(words[0], script, "{}", entry.id);
             taken.insert(entry.id.clone());
         }
     }
+    assert!(on_gpu.len() >= 25, "{on_gpu:?}");
     let names = std::fs::read_dir(kernels).unwrap();
     let ids = names.filter_map(|file| {
         let name = file.unwrap().file_name().into_string().unwrap();
@@ -225,7 +236,8 @@ const PREAMBLE: &str = "\
 Generated from the entries in `crates/karve/knowledge`; `KARVE_BLESS=1 cargo test -p karve catalog`
 writes it again. A ratio is a speedup: 1.1 is 10% faster. The impact is what an entry claims before
 a trial; where there is evidence, the measured speedup and the resulting status are listed too.
-`crates/karve/benches/evidence/run.sh` measures the evidence of the entries for CPUs.
+`crates/karve/benches/evidence/run.sh` measures the evidence of the entries for CPUs, and
+`testing/gpu-entries.py` that of entries for GPUs.
 ";
 
 fn render_index(entries: &[Entry]) -> String {
