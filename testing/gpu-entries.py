@@ -172,12 +172,12 @@ def memory_access():
     x, y = normal(8192, 8192), normal(8192, 8192)
     fresh = lambda: torch.empty_like(x)
     pair = lambda one, other, *sizes: [cuda(n, x, y2, *sizes, result=y2) for n, y2 in ((one, y), (other, fresh()))]
-    measure("coalesced-access", "scale 8192x8192 f32", *pair("strided", "coalesced", 8192))
-    measure("vectorized-loads", "scale 67108864 f32", *pair("loads_4", "loads_16", 1 << 26))
+    measure("coalesced-access", "elementwise scale 8192x8192 f32", *pair("strided", "coalesced", 8192))
+    measure("vectorized-loads", "elementwise scale 67108864 f32", *pair("loads_4", "loads_16", 1 << 26))
     measure("conflict-free-shared", "transpose 8192x8192 f32", *pair("banks_shared", "banks_padded", 8192))
     w = normal(8)
     one, other = torch.zeros_like(x), torch.zeros_like(x)
-    measure("read-only-loads", "8 taps over 67108864 f32",
+    measure("read-only-loads", "stencil of 8 taps over 67108864 f32",
             cuda("may_alias", x, w, one, 1 << 26, result=one), cuda("read_only", x, w, other, 1 << 26, result=other))
 
 
@@ -187,11 +187,11 @@ def sums():
     one, other = torch.zeros(1 << 19, device=DEVICE), torch.zeros(1 << 19, device=DEVICE)
     both = lambda a, b, *sizes: [cuda(n, x, o, *sizes, result=o) for n, o in ((a, one), (b, other))]
     measure("block-then-atomic", "sum of 16777216 f32", *both("atomic_each", "atomic_block", 1 << 24), tolerance=1)
-    measure("warp-shuffle-reduction", "row sums 65536x1024 f32", *both("reduce_tree", "reduce_shuffles", 65536, 1024))
+    measure("warp-shuffle-reduction", "sum of rows 65536x1024 f32", *both("reduce_tree", "reduce_shuffles", 65536, 1024))
     measure("more-work-in-flight", "sum of squares of 67108864 f32", *both("in_flight_1", "in_flight_8", 1 << 26))
     measure("no-register-spills", "16 recurrences over 67108864 f32", *both("spilled", "in_registers", 1 << 26))
     y, z = torch.zeros_like(x), torch.zeros_like(x)
-    measure("raise-occupancy", "scale 67108864 f32 through shared memory",
+    measure("raise-occupancy", "elementwise scale 67108864 f32 through shared memory",
             cuda("occupancy_low", x, y, 1 << 26, result=y), cuda("occupancy_high", x, z, 1 << 26, result=z))
     bins = torch.randint(0, 1 << 30, (1 << 26,), device=DEVICE, dtype=torch.int32)
     measure("private-partials", "histogram of 67108864 values, 256 bins",
@@ -204,9 +204,9 @@ def products():
     n = 2048
     a, b, c, d = normal(n, n), normal(n, n), normal(n, n), normal(n, n)
     pair = lambda one, other: [cuda(one, a, b, c, n, result=c), cuda(other, a, b, d, n, result=d)]
-    measure("shared-memory-tiling", "product 2048x2048x2048 f32", *pair("gemm_plain", "gemm_shared"))
-    measure("register-tiling", "product 2048x2048x2048 f32", *pair("gemm_shared", "gemm_registers"))
-    measure("async-copy", "product 2048x2048x2048 f32", *pair("gemm_registers", "gemm_ahead"))
+    measure("shared-memory-tiling", "gemm 2048x2048x2048 f32", *pair("gemm_plain", "gemm_shared"))
+    measure("register-tiling", "gemm 2048x2048x2048 f32", *pair("gemm_shared", "gemm_registers"))
+    measure("async-copy", "gemm 2048x2048x2048 f32", *pair("gemm_registers", "gemm_ahead"))
 
 
 @entry
@@ -229,7 +229,7 @@ def sparse():
     value, x = normal(entries), normal(65536)
     y, z = torch.zeros(65536, device=DEVICE), torch.zeros(65536, device=DEVICE)
     given = lambda out: (start, column, value, x, out, 65536, entries)
-    measure("sparse-row-split-gpu", "65536 rows, 64 of them with 100000 entries",
+    measure("sparse-row-split-gpu", "spmv, 65536 rows, 64 of them with 100000 entries",
             cuda("sparse_rows", *given(y), result=y), cuda("sparse_shares", *given(z), result=z))
 
 
@@ -310,7 +310,7 @@ def multiply(a, b, c, tile=(128, 128, 64), group=8, warps=8, stages=3, masked=Tr
 def tiles():
     a, b = normal(4096, 4096, dtype=torch.float16), normal(4096, 4096, dtype=torch.float16)
     c, d = torch.empty_like(a), torch.empty_like(a)
-    shape = "product 4096x4096x4096 f16"
+    shape = "gemm 4096x4096x4096 f16"
     measure("triton-block-sizes", shape, multiply(a, b, c, (32, 32, 32), warps=4), multiply(a, b, d, warps=4),
             tolerance=5e-3)
     measure("triton-warps-stages", shape, multiply(a, b, c, (128, 256, 64), warps=4, stages=3),
@@ -326,7 +326,7 @@ def tiles():
 def grids():
     a, b = normal(8192, 8192, dtype=torch.float16), normal(8192, 8192, dtype=torch.float16)
     c, d = torch.empty_like(a), torch.empty_like(a)
-    measure("l2-swizzle", "product 8192x8192x8192 f16", multiply(a, b, c, group=1, masked=False),
+    measure("l2-swizzle", "gemm 8192x8192x8192 f16", multiply(a, b, c, group=1, masked=False),
             multiply(a, b, d, group=8, masked=False), tolerance=5e-3)
     units = torch.cuda.get_device_properties(0).multi_processor_count
     small = [t[:, :512].contiguous() for t in (a, b)]
@@ -340,9 +340,9 @@ def grids():
         return call
 
     # The same kernel with a block for each tile, and with twice as many as multiprocessors.
-    measure("persistent-kernel", "product 8192x8192x512 f16", persistent(64 * 64), persistent(units * 2),
+    measure("persistent-kernel", "gemm 8192x8192x512 f16", persistent(64 * 64), persistent(units * 2),
             tolerance=5e-3)
-    measure("underfilled-persistent", "product 8192x8192x512 f16", persistent(units), persistent(units // 2),
+    measure("underfilled-persistent", "gemm 8192x8192x512 f16", persistent(units), persistent(units // 2),
             tolerance=5e-3)
 
 
@@ -350,7 +350,7 @@ def grids():
 def split():
     a, b = normal(256, 16384, dtype=torch.float16), normal(16384, 256, dtype=torch.float16)
     c, d = torch.empty(256, 256, device=DEVICE), torch.empty(256, 256, device=DEVICE)
-    measure("split-k", "product 256x256x16384 f16", multiply(a, b, c, (64, 64, 64), warps=4, masked=False),
+    measure("split-k", "gemm 256x256x16384 f16", multiply(a, b, c, (64, 64, 64), warps=4, masked=False),
             multiply(a, b, d, (64, 64, 64), warps=4, masked=False, parts=16))
 
 
@@ -358,7 +358,7 @@ def split():
 def precision():
     a, b = normal(2048, 2048), normal(2048, 2048)
     c, d = torch.empty_like(a), torch.empty_like(a)
-    measure("triton-ieee-dot", "product 2048x2048x2048 f32", multiply(a, b, c, (128, 128, 32), masked=False),
+    measure("triton-ieee-dot", "gemm 2048x2048x2048 f32", multiply(a, b, c, (128, 128, 32), masked=False),
             multiply(a, b, d, (128, 128, 32), masked=False, precision="ieee"), tolerance=5e-3)
 
     def with_tf32(allowed):
@@ -368,7 +368,7 @@ def precision():
 
         return call
 
-    measure("tensor-cores", "product 2048x2048x2048 f32, TF32 allowed or not", with_tf32(False), with_tf32(True),
+    measure("tensor-cores", "gemm 2048x2048x2048 f32, TF32 allowed or not", with_tf32(False), with_tf32(True),
             tolerance=5e-3)
 
 
@@ -410,7 +410,7 @@ def passes():
 
         return call
 
-    measure("triton-eviction-policy", "scale 67108864 f32", evict(False, y), evict(True, torch.empty_like(y)))
+    measure("triton-eviction-policy", "elementwise scale 67108864 f32", evict(False, y), evict(True, torch.empty_like(y)))
 
 
 @triton.jit
@@ -566,14 +566,14 @@ def cutile():
 
     plain = mm()
     a, b = normal(4096, 4096, dtype=torch.float16), normal(4096, 4096, dtype=torch.float16)
-    shape = "product 4096x4096x4096 f16"
+    shape = "gemm 4096x4096x4096 f16"
     measure("cutile-tile-size", shape, call(plain, a, b, (64, 64, 64)), call(plain, a, b, (128, 128, 64)), tolerance=5e-3)
     measure("cutile-occupancy", shape, call(plain, a, b, (128, 128, 64)), call(mm(occupancy=2), a, b, (128, 128, 64)),
             tolerance=5e-3)
     measure("latency-hints", shape, call(plain, a, b, (128, 128, 64), 1), call(plain, a, b, (128, 128, 64), 6),
             tolerance=5e-3)
     x, y = normal(2048, 2048), normal(2048, 2048)
-    measure("cutile-tf32-guard", "product 2048x2048x2048 f32", call(plain, x, y, (64, 64, 32)),
+    measure("cutile-tf32-guard", "gemm 2048x2048x2048 f32", call(plain, x, y, (64, 64, 32)),
             call(plain, x, y, (64, 64, 32), tf=True), tolerance=5e-3)
 
     @ct.kernel
