@@ -96,6 +96,14 @@ fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
 }
 
 #[test]
+fn under_tilegym_a_loss_on_any_case_is_reverted() {
+    check(Preset::Tilegym, &[1.3, 0.99], &regressed(&[1]));
+    check(Preset::Tilegym, &[1.3, 1.0], &keep(&[]));
+    // Ours lets a case lose up to 2%, and says so.
+    check(Preset::Strict, &[1.3, 0.99], &keep(&[KeepNote::Losses { cases: vec![1] }]));
+}
+
+#[test]
 fn a_minor_case_may_lose_a_little_more() {
     let mut charter = charter();
     charter.cases[1].minor = true;

@@ -285,7 +285,10 @@ fn render_charter(charter: &Charter) -> String {
         cases,
         hidden => charter.cases.len() - visible.len(),
         preset => charter.policy.preset.name(),
-        case_loss_percent => accept.case_regress_ratio.map(|ratio| (ratio - 1.0) * 100.0),
+        case_loss_percent => {
+            let ratio = accept.case_loss_ratio.or(accept.case_regress_ratio);
+            ratio.map(|ratio| (ratio - 1.0) * 100.0)
+        },
         rounds => counted(charter.limits.rounds as usize, "round"),
         goal => goal_text(charter),
         mode => match charter.mode {

@@ -470,5 +470,5 @@ pub(super) use super::api_table::PriceSetting;
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName};
-pub(super) use super::policy_file::{AcceptTable, PolicyTable};
+pub(super) use super::policy_file::{AcceptTable, PlaybookTable, PolicyTable};
 pub(super) use super::roles::{AgentTable, RoleAgentTable};

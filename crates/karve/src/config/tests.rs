@@ -446,6 +446,30 @@ fn the_schema_documents_every_key_and_has_no_null() {
 }
 
 #[test]
+fn every_value_of_a_policy_has_a_key() {
+    let schema = super::schema::schema();
+    let check = |path: &str, value: &serde_json::Value| {
+        let keys = schema.pointer(path).unwrap()["properties"].as_object().unwrap();
+        for key in value.as_object().unwrap().keys() {
+            assert!(keys.contains_key(key), "{path} has no {key}");
+        }
+    };
+    let mut policy = Preset::Tilegym.policy();
+    policy.best_of = 2;
+    policy.first_round = 2;
+    policy.stagnation_directions = 2;
+    let policy = serde_json::to_value(policy).unwrap();
+    check("/properties/policy", &policy);
+    for table in ["accept", "playbook", "controls", "tune"] {
+        check(&format!("/properties/policy/properties/{table}"), &policy[table]);
+    }
+    let text = "[policy.playbook]\nmemory_below = 5\ncompute = \"GD\"\n";
+    let playbook = read(&format!("{SHORT}{text}")).unwrap().charter.policy.playbook.unwrap();
+    assert_eq!((playbook.memory_below, playbook.compute_above), (5.0, 50.0));
+    assert_eq!((playbook.memory.as_str(), playbook.compute.as_str()), ("ABCFGEH", "GD"));
+}
+
+#[test]
 fn the_words_of_the_schema_are_those_of_core() {
     fn check<T: serde::de::DeserializeOwned>(path: &str) {
         let schema = super::schema::schema();
