@@ -134,6 +134,9 @@ pub struct Commands {
     pub profile: Option<String>,
     /// Prints the measured peak of the device.
     pub peak: Option<String>,
+    /// The project's own acceptance test, before a kernel is handed back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<String>,
     /// Globs of what the build makes; byte-identical ones mean that nothing changed.
     pub artifacts: Vec<String>,
     /// Added to the environment of every command.
@@ -141,7 +144,7 @@ pub struct Commands {
 }
 
 /// How the benchmark's output is read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputRule {
     /// The format's name in `karve.toml`.
     pub format: String,
@@ -153,6 +156,9 @@ pub struct OutputRule {
     pub check_column: Option<String>,
     /// Which of several records is meant.
     pub label: Option<String>,
+    /// The least signal-to-noise ratio that a row may report, in decibels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db_min: Option<f64>,
 }
 
 /// What is measured.

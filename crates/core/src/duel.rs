@@ -128,6 +128,8 @@ pub struct CaseTrack {
     pub values: Vec<(f64, f64)>,
     /// The candidate's passes, where the metric is made of two.
     pub passes: Vec<PassRates>,
+    /// The least signal-to-noise ratio that the benchmark reported for the candidate.
+    pub snr_db: Option<f64>,
     /// Evidence that it did not lose more than allowed.
     pub safe: SignEvidence,
     /// Evidence that it did.
@@ -200,6 +202,7 @@ impl Duel {
             ln_speedups: Vec::new(),
             values: Vec::new(),
             passes: Vec::new(),
+            snr_db: None,
             safe: SignEvidence::default(),
             regressed: SignEvidence::default(),
         };
@@ -385,6 +388,8 @@ impl ClockTrack {
             sum += ln_speedup;
             case.values.push(values);
             case.passes.extend(pair.candidate.passes);
+            let seen = case.snr_db.into_iter().chain(pair.candidate.snr_db);
+            case.snr_db = seen.reduce(f64::min);
             case.ln_speedups.push(ln_speedup);
             if let (Some(regress_ln), Some(loss_ln)) = (case.regress_ln, case.loss_ln) {
                 case.safe.see(ln_speedup > -regress_ln);
@@ -434,6 +439,7 @@ impl CaseTrack {
             parent_median: side(|pair| pair.0),
             candidate_median: side(|pair| pair.1),
             passes: PassRates::median(&self.passes),
+            snr_db: self.snr_db,
             estimate,
         }
     }

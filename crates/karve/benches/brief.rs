@@ -247,7 +247,7 @@ fn in_round(step: &Step) -> Result<Event> {
 fn baseline(charter: &Charter) -> Baseline {
     let readings = (0..charter.cases.len() * READINGS).map(|index| BaselineReading {
         case: index % charter.cases.len(),
-        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000, passes: None },
+        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000, passes: None, snr_db: None },
     });
     Baseline {
         gate: Gate::Passed,

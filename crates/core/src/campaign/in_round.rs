@@ -176,7 +176,7 @@ impl Campaign {
         };
         let due = measuring.name(round.number);
         match &record.event {
-            Event::BlockMeasured { duel, block } if *duel == due => {
+            Event::BlockMeasured { duel, block, .. } if *duel == due => {
                 self.take_block(round, block, record.spent_ms)
             }
             Event::BlockFailed { duel, gate, .. } if *duel == due => round.fail_block(gate),

@@ -10,7 +10,7 @@ use karve_numerics::stats::{DrawRng, ln_evidence};
 use proptest::prelude::*;
 
 fn block(values: &[(f64, f64)]) -> Block {
-    let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None };
+    let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None, snr_db: None };
     let pairs = values
         .iter()
         .enumerate()

@@ -13,6 +13,7 @@ use super::{
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
 use karve_core::policy::Preset;
 use karve_harness::commands::output::OutputFormat;
+use karve_numerics::accuracy::primus_snr_db_min;
 use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
@@ -64,6 +65,7 @@ pub(super) fn loaded_of(
     let name = naming::name_of(source, &file.campaign, &target, made)?;
     let branch = naming::branch_of(source, &file.git, &name, made, &target)?;
     let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
+    let output = output_of(file, &target, policy.preset, from_file);
     let charter = Charter {
         name,
         created: given.now.minute.clone(),
@@ -72,7 +74,7 @@ pub(super) fn loaded_of(
         editable,
         commands,
         contract,
-        output: output_of(file, from_file),
+        output,
         metric,
         cases,
         policy,
@@ -156,7 +158,7 @@ fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goa
     Ok(goal)
 }
 
-fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
+fn output_of(file: &ConfigFile, target: &Target, preset: Preset, from_file: bool) -> OutputRule {
     let Some(table) = &file.output else {
         // Under a contract no output is read.
         return OutputRule {
@@ -165,6 +167,7 @@ fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         };
     };
     OutputRule {
@@ -173,5 +176,10 @@ fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
         case_column: table.case_column.clone(),
         check_column: table.check_column.clone(),
         label: table.label.clone(),
+        snr_db_min: match (table.snr_db_min, preset) {
+            (Some(limit), _) => limit.option(),
+            (None, Preset::Primus) => primus_snr_db_min(&target.op),
+            (None, _) => None,
+        },
     }
 }

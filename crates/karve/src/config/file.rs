@@ -5,7 +5,7 @@
 
 use super::audit::AuditTable;
 use super::sandbox::SandboxTable;
-use super::values::{CaseEntry, PinValue, Scalar};
+use super::values::{CaseEntry, OrNone, PinValue, Scalar};
 use karve_core::charter::{Better, ClockRule};
 use karve_harness::commands::output::OutputFormat;
 use schemars::JsonSchema;
@@ -137,6 +137,9 @@ pub(super) struct CommandsTable {
     /// Prints the measured peak of the device.
     #[schemars(length(min = 1))]
     pub(super) peak: Option<String>,
+    /// The project's acceptance test: `karve apply` runs it before it hands a kernel back.
+    #[schemars(length(min = 1))]
+    pub(super) acceptance: Option<String>,
     /// Globs of the build outputs; if all are byte-identical, nothing changed.
     #[serde(default)]
     pub(super) artifacts: Vec<String>,
@@ -175,6 +178,8 @@ pub(super) struct OutputTable {
     pub(super) check_column: Option<String>,
     /// Which of several records, functions, groups or tables to use.
     pub(super) label: Option<String>,
+    /// The least signal-to-noise ratio, in decibels, of columns with `snr` in their names.
+    pub(super) snr_db_min: Option<OrNone<f64>>,
 }
 
 /// What is measured.

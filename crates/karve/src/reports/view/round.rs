@@ -8,7 +8,7 @@ use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
 use karve_core::integrity::{self, Bucket, Transfer};
-use karve_core::knowledge::{EvidenceEffect, effect_of};
+use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::policy::WarmUpRule;
@@ -19,6 +19,7 @@ use karve_numerics::accuracy::SNR_DB_MAX;
 use karve_numerics::contract::CaseTensorError;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
+use std::collections::BTreeMap;
 
 /// A settled round, as all pages show it.
 pub(super) fn settled(
@@ -45,6 +46,8 @@ pub(super) fn settled(
         why => source.why(round, CELL_MAX),
         lesson => source.lesson(round, PARAGRAPH_MAX),
         predicted => paragraph(&predicted.join("; ")),
+        because => round.lesson.learning.as_deref().and_then(knowledge::root_cause)
+            .map(|why| paragraph(&why)),
         learning => learning(source, round),
         precedent => precedent(source, round),
         counters => super::counters(&round.lesson.seen),
@@ -67,6 +70,7 @@ fn precedent(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
     let known = source.campaign.known().iter().find(|known| known.id == *id);
     Some(context! {
         entry => source.line(id, CELL_MAX),
+        family => knowledge::casebook_family(&format!("{id} {}", round.title())),
         confidence => known.map_or("unknown", |known| known.status.name()),
     })
 }
@@ -116,13 +120,26 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
             ratios => &layouts.ratios,
             clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
         }),
+        failure => round.gate.as_ref().and_then(failure_category).map(Serde),
+        build_ok => !matches!(round.gate, None | Some(Gate::BuildFailed { .. })),
         errors => errors.collect::<Vec<_>>(),
+        snr_db => snr_by_case(source, round),
         worst => worst(round),
         warm_up => warm_up(source.charter.policy.accept.warm_up),
         decision => decision(&round.verdict),
         findings => findings.collect::<Vec<_>>(),
         transfer => transfer(source, round),
         ..next(source, round)
+    }
+}
+
+/// What kind of failure a gate saw.
+fn failure_category(gate: &Gate) -> Option<FailureCategory> {
+    match gate {
+        Gate::BuildFailed { category, .. } | Gate::WrongResult { category, .. } => Some(*category),
+        Gate::TimedOut { .. } => Some(FailureCategory::RuntimeHang),
+        Gate::OutOfScope { .. } | Gate::Dishonest { .. } => Some(FailureCategory::Other),
+        Gate::Passed => None,
     }
 }
 
@@ -155,6 +172,16 @@ fn worst(round: &RoundSummary) -> Value {
     }
 }
 
+/// The least signal-to-noise ratio on each case, under a contract.
+fn snr_by_case(source: &ReportSource<'_>, round: &RoundSummary) -> BTreeMap<String, f64> {
+    let mut least = BTreeMap::new();
+    for error in &round.errors {
+        let of_case = least.entry(source.line(&error.case, CELL_MAX)).or_insert(SNR_DB_MAX);
+        *of_case = error.error.snr_db.min(*of_case);
+    }
+    least
+}
+
 /// A hypothesis, before or after its verdict.
 pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value {
     let paragraph = |text: &str| guard.line(text, PARAGRAPH_MAX);
@@ -171,6 +198,12 @@ pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value
         counters => listed(&stated.counters),
         gate => stated.gate.as_deref().map(paragraph),
         knobs => knobs.collect::<Vec<_>>(),
+        files => stated.files.iter().map(|file| paragraph(file)).collect::<Vec<_>>(),
+        alternatives => stated.alternatives.iter().map(|idea| paragraph(idea)).collect::<Vec<_>>(),
+        risks => match stated.high_risk {
+            true => vec!["control flow or data layout changes"],
+            false => Vec::new(),
+        },
     }
 }
 
@@ -256,14 +289,14 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         passed => gate.is_some_and(Gate::passed),
         comparison => decided.map(|(comparison, set)| context! {
             set,
-            ..comparison_page(source, comparison)
+            ..comparison_page(source, figures, comparison)
         }),
         ratio => round.ratio(),
         cumulative_ratio => round.cumulative_ratio,
         cumulative_note => unchecked_note(round.unchecked_keeps),
         check => round.check.as_ref().map(|check| context! {
             claimed => check.claimed,
-            ..comparison_page(source, &check.comparison)
+            ..comparison_page(source, figures, &check.comparison)
         }),
         peak_share => sol(round.cumulative_ratio),
         peak_points => sol(round.cumulative_ratio)
