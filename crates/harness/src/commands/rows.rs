@@ -22,6 +22,7 @@ pub fn knows_format(name: &str) -> bool {
 }
 
 /// What a row says about a case.
+#[derive(Debug)]
 pub(super) struct RowReading {
     /// The metric.
     pub(super) value: f64,
@@ -242,7 +243,7 @@ mod tests {
             Metric { name: "m".to_owned(), expr: Some(expr.to_owned()), ..Metric::default() };
         match (values(text, output, &metric, cases), want) {
             (Ok(got), Ok(want)) => {
-                assert_eq!(got.iter().map(|(value, _)| *value).collect::<Vec<_>>(), want);
+                assert_eq!(got.iter().map(|row| row.value).collect::<Vec<_>>(), want);
             }
             (Err(gate), Err(want)) => {
                 assert!(gate.describe().contains(want), "{}", gate.describe());
