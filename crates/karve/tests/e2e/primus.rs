@@ -119,7 +119,8 @@ fn can_be_read_back(example: &Example) {
         "name = \"Combined Step TFLOPS\"",
         "\"B=1,K=64,M=64,N=64\"",
         "preset = \"primus\"",
-        "set it by hand: constraints, max_iterations, profile_command,",
+        "rounds = 4",
+        "set it by hand: constraints, profile_command,",
     ]);
     example.lab.write("bad.yaml", "target_op: x\n");
     let said = example.lab.karve(&["init", "--print", "--manifest", "bad.yaml"]).ends(2);
@@ -375,4 +376,42 @@ fn a_reported_signal_to_noise_ratio_below_the_limit_of_the_format_is_a_wrong_res
     lab.replace("karve.toml", "check_column =", "snr_db_min = 20\ncheck_column =");
     lab.replace("karve.toml", "rounds = 4", "rounds = 1").commit();
     lab.karve(&["run", "--yes", "--new"]).ends(0);
+}
+
+#[test]
+fn a_target_in_words_becomes_a_manifest_that_is_confirmed() {
+    let lab = Lab::new("primus");
+    let words = "optimize gemm_fp8_blockwise with CK on MI355X to >500 TFLOPS, at most 30 rounds";
+    lab.karve(&["init", "--print", "-p", words]).ends(0).shows(&[
+        "op = \"gemm_fp8_blockwise\"",
+        "backend = \"CK\"",
+        "device = \"MI355X\"",
+        "goal = \">500 TFLOPS\"",
+        "rounds = 30",
+        "Execution mode repo is recommended",
+    ]);
+    lab.replace("karve.toml", "rounds = 4", "rounds = 1");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run"]).ends(2).complains(&["no terminal to agree"]);
+    lab.write("agent/workspace/manifest.canceled", "");
+    lab.karve(&["run"]).ends(130).complains(&["you did not agree"]);
+    lab.write("agent/workspace/manifest.confirmed", "");
+    lab.karve(&["run"]).ends(0);
+    assert!(!lab.path("agent/workspace/manifest.confirmed").exists());
+}
+
+#[test]
+fn all_shapes_are_those_that_the_benchmark_prints() {
+    let lab = Lab::new("primus");
+    lab.write(
+        "m.yaml",
+        "target_op: gemm_fp8_blockwise\ntarget_backend: TRITON\ntarget_gpu: gfx942\n\
+         target_shapes: all\nperformance_target: \">2x\"\nkernel_source:\n  - k.py\n\
+         test_command: \"true\"\nbenchmark_command: \"sh benchmark/bench_gemm_turbo.sh\"\n",
+    );
+    let said = lab.karve(&["init", "--print", "--manifest", "m.yaml"]).ends(0);
+    said.shows(&["list = [\"small\", \"medium\", \"large\"]", "goal = \">2x\""]);
+    lab.replace("m.yaml", "sh benchmark/bench_gemm_turbo.sh", "echo none; exit 3");
+    let said = lab.karve(&["init", "--print", "--manifest", "m.yaml"]).ends(2);
+    said.complains(&["cannot read all shapes from", "--all-shapes"]);
 }
