@@ -40,7 +40,7 @@ pub use agent_turn::asked_agent;
 pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
 pub use context::{Context, ContextParts};
 pub use news::news;
-pub(crate) use tips::hand_over as hand_over_tips;
+pub(crate) use tips::{AgentTip, add as add_tip, hand_over as hand_over_tips};
 
 use karve_core::campaign::{Campaign, Event, Step};
 use karve_os::error::{CommandError, ErrorKind, Result};

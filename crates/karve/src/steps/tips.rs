@@ -10,8 +10,10 @@ use karve_core::campaign::{Campaign, RoundSummary, Tip};
 use karve_core::charter::Target;
 use karve_core::integrity::{self, Transfer};
 use karve_core::knowledge;
-use karve_os::error::Result;
+use karve_os::error::{CommandError, Result};
 use karve_os::files;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::fmt::Write;
 use std::fs;
 use std::io;
@@ -71,6 +73,54 @@ pub(crate) fn hand_over(
     }
     files::write_atomic(&path, text.as_bytes())?;
     Ok(Some(path))
+}
+
+/// A lesson in an agent's words: a claim, and never a figure of karve's.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct AgentTip {
+    /// What was tried, and where.
+    context: String,
+    /// What showed it.
+    signal: String,
+    /// The lesson, reusable elsewhere.
+    takeaway: String,
+    /// When it applies.
+    applicability: String,
+}
+
+/// Appends a tip of an agent; returns the file.
+pub(crate) fn add(target: &Target, campaigns: &Path, tip: &AgentTip) -> Result<PathBuf> {
+    let line = |text: &str| -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.chars().take(TIP_CHARS_MAX / 4).collect()
+    };
+    let parts = [
+        ("Context", line(&tip.context)),
+        ("Signal", line(&tip.signal)),
+        ("Takeaway", line(&tip.takeaway)),
+        ("Applicability", line(&tip.applicability)),
+    ];
+    if let Some((name, _)) = parts.iter().find(|(_, text)| text.is_empty()) {
+        return Err(CommandError::usage(format!("the tip has no {}", name.to_lowercase())).hint(
+            "give append_tip context, signal, takeaway and applicability: see docs/serve.md",
+        ));
+    }
+    let path = tips_in(target, &campaigns.join("tips"), &target.backend.to_lowercase());
+    let text = text_of(&path).filter(|text| text.len() < FILE_BYTES_MAX);
+    let mut text = text.ok_or_else(|| {
+        CommandError::usage(format!("{} cannot be appended to", path.display()))
+            .hint("see \"karve knowledge\" for lessons that outgrow tips.md, or shorten the file")
+    })?;
+    let _ = write!(text, "\n### {} — an agent's words\n", karve_os::clock::minute());
+    for (name, said) in parts {
+        let _ = writeln!(text, "- {name}: {said}");
+    }
+    if let Some(parent) = path.parent() {
+        let _ = fs::create_dir_all(parent);
+    }
+    files::write_atomic(&path, text.as_bytes())?;
+    Ok(path)
 }
 
 /// What a file of tips holds; none if it cannot be read.
