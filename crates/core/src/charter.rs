@@ -272,6 +272,27 @@ pub struct DeviceRule {
     /// Commands that lock the clocks of the device and unlock them again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClockLock>,
+    /// Where the GPU of the target is.
+    #[serde(skip_serializing_if = "GpuPlace::is_here")]
+    pub gpu: GpuPlace,
+}
+
+/// Where the GPU of a target is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuPlace {
+    /// In this machine.
+    #[default]
+    Here,
+    /// Where only the commands of the project reach it.
+    Elsewhere,
+}
+
+impl GpuPlace {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+    fn is_here(&self) -> bool {
+        *self == Self::Here
+    }
 }
 
 impl DeviceRule {
@@ -295,6 +316,7 @@ impl Default for DeviceRule {
             pause_max_s: Self::PAUSE_MAX_S,
             lease_wait_s: Self::LEASE_WAIT_S,
             clocks: None,
+            gpu: GpuPlace::Here,
         }
     }
 }

@@ -245,6 +245,7 @@ impl CampaignScript {
 
     fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
         Profile {
+            assembly: None,
             commit: commit.to_owned(),
             depth,
             bottleneck: Bottleneck::Memory,

@@ -101,6 +101,7 @@ fn profile(commit: &str) -> Result<Profile> {
     let unreadable = |why| CommandError::environment("the sample cannot be read").cause(why);
     let parsed = profilers::parse(ProfilerTool::Ncu, &text).map_err(unreadable)?;
     Ok(Profile {
+        assembly: None,
         commit: commit.to_owned(),
         depth: karve_core::profile::ProfileDepth::Light,
         bottleneck: Bottleneck::Memory,

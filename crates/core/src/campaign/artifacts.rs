@@ -52,7 +52,7 @@ impl Event {
                 [baseline.raw.as_deref(), baseline.reference.as_deref()]
             }
             Self::Profiled { profile, .. } | Self::FinalProfiled { profile } => {
-                [profile.artifact.as_deref(), None]
+                [profile.artifact.as_deref(), profile.assembly.as_deref()]
             }
             Self::Implemented { candidate, .. } => {
                 [Some(candidate.patch.as_str()), candidate.whole.as_deref()]

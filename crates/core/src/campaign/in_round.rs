@@ -274,7 +274,8 @@ impl Campaign {
             self.refuse(round, try_no, vec![refused]);
             return;
         }
-        if let Some(refused) = self.names_too_few(new) {
+        let refused = self.names_too_few(new).or_else(|| strategy::outside_playbook(self, new));
+        if let Some(refused) = refused {
             self.refuse(round, try_no, vec![refused]);
             return;
         }

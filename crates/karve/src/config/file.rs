@@ -6,7 +6,7 @@
 use super::audit::AuditTable;
 use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, OrNone, PinValue, Scalar};
-use karve_core::charter::{Better, ClockRule};
+use karve_core::charter::{Better, ClockRule, GpuPlace};
 use karve_harness::commands::output::OutputFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -310,6 +310,9 @@ pub(super) struct DeviceTable {
     /// Undoes `lock`, even after a crash, such as `nvidia-smi -rgc`.
     #[schemars(length(min = 1))]
     pub(super) unlock: Option<String>,
+    /// "elsewhere" if only the project's commands reach the GPU; `tilegym` checks it otherwise.
+    #[schemars(with = "Option<GpuPlaceName>")]
+    pub(super) gpu: Option<GpuPlace>,
 }
 
 /// The kind of an agent.
@@ -474,6 +477,6 @@ pub(super) struct IntegrationTable {
 pub(super) use super::api_table::PriceSetting;
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
-pub(super) use super::names::{BetterName, ClockRuleName};
+pub(super) use super::names::{BetterName, ClockRuleName, GpuPlaceName};
 pub(super) use super::policy_file::{AcceptTable, PlaybookTable, PolicyTable};
 pub(super) use super::roles::{AgentTable, RoleAgentTable};

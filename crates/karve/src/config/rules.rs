@@ -261,6 +261,7 @@ pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Resul
         pause_max_s: table.pause_max_s.unwrap_or(DeviceRule::PAUSE_MAX_S),
         lease_wait_s: table.lease_wait_s.unwrap_or(DeviceRule::LEASE_WAIT_S),
         clocks,
+        gpu: table.gpu.unwrap_or_default(),
     })
 }
 

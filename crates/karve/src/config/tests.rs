@@ -130,6 +130,7 @@ fn the_device_is_kept_quiet_as_the_file_says() {
             lock: "nvidia-smi -lgc 1500,1500".into(),
             unlock: "nvidia-smi -rgc".into(),
         }),
+        gpu: karve_core::charter::GpuPlace::Here,
     };
     assert_eq!(read(FULL).unwrap().charter.device, rule);
     assert_eq!(read(SHORT).unwrap().charter.device, DeviceRule::default());

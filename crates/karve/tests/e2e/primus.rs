@@ -415,3 +415,23 @@ fn all_shapes_are_those_that_the_benchmark_prints() {
     let said = lab.karve(&["init", "--print", "--manifest", "m.yaml"]).ends(2);
     said.complains(&["cannot read all shapes from", "--all-shapes"]);
 }
+
+#[test]
+fn the_generated_code_is_shown_at_the_rung_of_the_ladder_that_inspects_it() {
+    let lab = Lab::new("primus");
+    let build = format!("sed 's/^/\\tmov /' {KERNEL} > kernel.s");
+    let build = format!("build = {}\nartifacts = [\"kernel.s\"]\nprofile =", Value::from(build));
+    lab.replace("karve.toml", "profile =", &build);
+    lab.replace(
+        "karve.toml",
+        "[policy.accept]",
+        "on_streak = { 1 = \"inspect_code\" }\n\n[policy.accept]",
+    );
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes", "--rounds", "3"]).ends(0);
+    // Round 3 was rolled back, so the profile before round 4 goes down to the code.
+    let home = "agent/workspace/toy/profiles/round-4_pre_stagnation";
+    assert!(lab.read(&format!("{home}/assembly.txt")).contains("\tmov "));
+    assert!(lab.read("agent/workspace/toy/events.jsonl").contains("Generated code: "));
+    assert!(!lab.path("agent/workspace/toy/profiles/round-2_post_baseline/assembly.txt").exists());
+}
