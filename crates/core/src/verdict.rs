@@ -9,6 +9,7 @@ use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 use turns::AgedRuling;
 
+mod bands;
 mod bench;
 mod doubt;
 mod keep_note;
@@ -18,6 +19,7 @@ mod stale_memory;
 mod turns;
 mod words;
 
+pub use bands::{RegressionBand, case_band, overall_band};
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use keep_note::KeepNote;

@@ -11,6 +11,7 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
 use karve_harness::commands::output::OutputFormat;
 use karve_numerics::accuracy::primus_snr_db_min;
@@ -65,16 +66,15 @@ pub(super) fn loaded_of(
     let name = naming::name_of(source, &file.campaign, &target, made)?;
     let branch = naming::branch_of(source, &file.git, &name, made, &target)?;
     let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
-    let output = output_of(file, &target, policy.preset, from_file);
     let charter = Charter {
         name,
         created: given.now.minute.clone(),
+        output: output_of(file, &target, policy.preset, from_file),
         target,
         mode,
         editable,
         commands,
         contract,
-        output,
         metric,
         cases,
         policy,
@@ -91,6 +91,7 @@ pub(super) fn loaded_of(
         workdir: String::new(),
         seed,
     };
+    refuse_uniform_groups(source, &charter)?;
     Ok(LoadedConfig {
         charter,
         root,
@@ -182,4 +183,19 @@ fn output_of(file: &ConfigFile, target: &Target, preset: Preset, from_file: bool
             (None, _) => None,
         },
     }
+}
+
+/// primus: the representative shapes of a grouped operation include a skewed one, on which every
+/// gain is measured again.
+fn refuse_uniform_groups(source: &ConfigSource<'_>, charter: &Charter) -> Result<()> {
+    // Under a contract karve plays skewed and empty groups itself.
+    let is_due = charter.policy.preset == Preset::Primus && charter.contract.is_none();
+    if !is_due || !lacks_skew(&charter.target.op, &charter.cases) {
+        return Ok(());
+    }
+    let message = "the representative shapes of a grouped operation include no skewed one";
+    Err(source.error_at("cases", message).hint(
+        "add a case such as { name = \"skewed-top1\", dist = \"skewed\" } to cases.list, and to \
+         cases.quick if there are quick cases",
+    ))
 }

@@ -447,6 +447,18 @@ fn the_schema_documents_every_key_and_has_no_null() {
 }
 
 #[test]
+fn under_primus_a_grouped_operation_needs_a_skewed_shape_among_the_representative_ones() {
+    let text = short_with("\"gemm\"", "\"grouped_gemm\"");
+    let primus = format!("{text}[policy]\npreset = \"primus\"\n");
+    refuse(&primus, 20, &["grouped operation include no skewed one", "cases.list"]);
+    assert!(read(&text).is_ok());
+    let skewed = primus.replace("name = \"odd\"", "name = \"skewed\"");
+    assert!(read(&skewed).is_ok());
+    let quick = skewed.replace("# The tests add", "quick = [\"M=1,N=2,K=3\"]\n# The tests add");
+    refuse(&quick, 20, &["include no skewed one", "cases.quick"]);
+}
+
+#[test]
 fn every_value_of_a_policy_has_a_key() {
     let schema = super::schema::schema();
     let check = |path: &str, value: &serde_json::Value| {

@@ -7,6 +7,7 @@
 mod manifest;
 mod report;
 mod round;
+mod transfer;
 
 pub(super) use manifest::manifest_page;
 pub(super) use report::report_page;
@@ -24,6 +25,7 @@ use karve_core::lineage::unchecked_note;
 use karve_core::measurement::PassRates;
 use karve_core::policy::StreakAction;
 use karve_core::profile::{CounterValues, Profile};
+use karve_core::verdict::{case_band, overall_band};
 use karve_numerics::case::CaseSet;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
@@ -292,10 +294,12 @@ fn comparison_page(
             snr_db => case.snr_db,
             estimate => Serde(case.estimate),
             change => change(case.change),
+            band => case_band(&case.estimate).name(),
         }
     });
     context! {
         blocks => comparison.blocks,
+        band => overall_band(comparison).name(),
         overall => Serde(comparison.overall),
         cases => cases.collect::<Vec<_>>(),
         second => comparison.second.map(|second| context! {

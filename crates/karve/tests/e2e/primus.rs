@@ -435,3 +435,18 @@ fn the_generated_code_is_shown_at_the_rung_of_the_ladder_that_inspects_it() {
     assert!(lab.read("agent/workspace/toy/events.jsonl").contains("Generated code: "));
     assert!(!lab.path("agent/workspace/toy/profiles/round-2_post_baseline/assembly.txt").exists());
 }
+
+#[test]
+fn a_grouped_kernel_is_measured_on_a_skewed_shape_in_every_round() {
+    let lab = Lab::new("primus");
+    lab.replace("karve.toml", "\"gemm_fp8_blockwise\"", "\"grouped_gemm_fp8\"");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes"]).ends(2).complains(&["include no skewed one", "cases.list"]);
+    lab.replace("karve.toml", "\"large\"", "\"skewed\"");
+    lab.replace("benchmark/bench_gemm_turbo.sh", "large,", "skewed,").commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let summary = lab.read("agent/workspace/toy/rounds/round-2/summary.md");
+    let parts = ["- Id audit: none", "- Trace of four training steps: no cache", "- Distribution"];
+    in_order(&summary, &parts);
+    assert!(summary.contains("re-run on skewed shapes: skewed 1.083x"), "{summary}");
+}

@@ -7,7 +7,6 @@ use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
-use karve_core::integrity::{self, Bucket, Transfer};
 use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
@@ -128,7 +127,7 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
         warm_up => warm_up(source.charter.policy.accept.warm_up),
         decision => decision(&round.verdict),
         findings => findings.collect::<Vec<_>>(),
-        transfer => transfer(source, round),
+        transfer => super::transfer::transfer(source, round),
         ..next(source, round)
     }
 }
@@ -344,59 +343,6 @@ fn signals(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Value> {
         }
     });
     all.collect()
-}
-
-/// Whether the gain applies in real use, by the findings of the audit.
-fn transfer(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
-    let classified = integrity::classify(&round.findings, source.campaign.standing_proof());
-    let share = source.charter.audit.weight_share;
-    context! {
-        kind => Serde(classified.transfer()),
-        buckets => Serde(&classified.buckets),
-        about => classified.describe(),
-        cache_key => classified.cache_key.as_deref().map(|key| source.line(key, CELL_MAX)),
-        bound => round.ratio().zip(share).map(|(ratio, share)| ratio.min(1.0 + share)),
-        decision => classified.transfer().decision(),
-        id_audit => id_audit(source, round),
-        trace => trace(&classified.buckets),
-        groups => groups(source, round),
-    }
-}
-
-/// What the audit found that is kept by the identity of an object.
-fn id_audit(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
-    const RULES: [&str; 4] = ["identity-cache", "weak-reference", "tensor-memo", "weight-cache"];
-    let found = round.findings.iter().filter(|found| RULES.contains(&found.rule.as_str()));
-    found.map(|found| source.line(&found.what, CELL_MAX)).collect()
-}
-
-/// How often a cache of these kinds is hit in real training, where inputs differ in every step and
-/// weights change between steps.
-fn trace(buckets: &[Bucket]) -> &'static str {
-    if buckets.iter().any(|bucket| bucket.transfer() == Transfer::Overfit) {
-        return "0 hits in 4 steps (0%): inputs and gradients differ in every step";
-    }
-    match buckets.contains(&Bucket::W1) {
-        true => "4 hits in 8 uses (50%): the backward pass of each step finds the weights",
-        false => "no cache, so nothing to hit",
-    }
-}
-
-/// Whether the gain depends on how rows are distributed among groups.
-fn groups(source: &ReportSource<'_>, round: &RoundSummary) -> String {
-    let fixed = round.findings.iter().find(|found| found.rule == "fixed-groups");
-    let op = source.charter.target.op.to_lowercase();
-    let is_grouped = ["group", "moe", "expert"].iter().any(|word| op.contains(word));
-    match (fixed, is_grouped, source.charter.contract.is_some()) {
-        (Some(found), ..) => source.line(&found.what, CELL_MAX),
-        (None, false, _) => "not a grouped kernel".to_owned(),
-        (None, true, true) => {
-            "skewed and empty groups were played, if an input draws groups".into()
-        }
-        (None, true, false) => {
-            "as far as the listed cases go: list a skewed one, or use a contract".to_owned()
-        }
-    }
 }
 
 /// What the library learned from the round.
