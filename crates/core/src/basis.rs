@@ -189,6 +189,7 @@ mod tests {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         };
         let engine = |name: &str, unit: &str| {
             let metric = Metric { name: name.into(), unit: unit.into(), ..Metric::default() };

@@ -134,6 +134,9 @@ pub struct Commands {
     pub profile: Option<String>,
     /// Prints the measured peak of the device.
     pub peak: Option<String>,
+    /// The project's own acceptance test, before a kernel is handed back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<String>,
     /// Globs of what the build makes; byte-identical ones mean that nothing changed.
     pub artifacts: Vec<String>,
     /// Added to the environment of every command.
@@ -141,7 +144,7 @@ pub struct Commands {
 }
 
 /// How the benchmark's output is read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputRule {
     /// The format's name in `karve.toml`.
     pub format: String,
@@ -153,6 +156,9 @@ pub struct OutputRule {
     pub check_column: Option<String>,
     /// Which of several records is meant.
     pub label: Option<String>,
+    /// The least signal-to-noise ratio that a row may report, in decibels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db_min: Option<f64>,
 }
 
 /// What is measured.
@@ -266,6 +272,27 @@ pub struct DeviceRule {
     /// Commands that lock the clocks of the device and unlock them again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clocks: Option<ClockLock>,
+    /// Where the GPU of the target is.
+    #[serde(skip_serializing_if = "GpuPlace::is_here")]
+    pub gpu: GpuPlace,
+}
+
+/// Where the GPU of a target is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GpuPlace {
+    /// In this machine.
+    #[default]
+    Here,
+    /// Where only the commands of the project reach it.
+    Elsewhere,
+}
+
+impl GpuPlace {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+    fn is_here(&self) -> bool {
+        *self == Self::Here
+    }
 }
 
 impl DeviceRule {
@@ -289,6 +316,7 @@ impl Default for DeviceRule {
             pause_max_s: Self::PAUSE_MAX_S,
             lease_wait_s: Self::LEASE_WAIT_S,
             clocks: None,
+            gpu: GpuPlace::Here,
         }
     }
 }

@@ -69,6 +69,9 @@ pub struct CaseComparison {
     /// The candidate's passes, where the metric is made of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<PassRates>,
+    /// The least signal-to-noise ratio that the benchmark reported for the candidate, in decibels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db: Option<f64>,
 }
 
 /// A speedup with its interval.

@@ -120,12 +120,16 @@ pub struct CaseTrack {
     pub case: usize,
     /// How much it may lose, as a log; `None` if it is not checked.
     pub regress_ln: Option<f64>,
+    /// The loss from which it is reverted, as a log: that, or less.
+    pub loss_ln: Option<f64>,
     /// Log speedups, one per block.
     pub ln_speedups: Vec<f64>,
     /// Readings of the parent and the candidate, in the clock's unit.
     pub values: Vec<(f64, f64)>,
     /// The candidate's passes, where the metric is made of two.
     pub passes: Vec<PassRates>,
+    /// The least signal-to-noise ratio that the benchmark reported for the candidate.
+    pub snr_db: Option<f64>,
     /// Evidence that it did not lose more than allowed.
     pub safe: SignEvidence,
     /// Evidence that it did.
@@ -180,15 +184,25 @@ impl Duel {
     /// A duel on `cases` before its first block.
     pub fn new(charter: &Charter, cases: &[usize], rule: DuelRule) -> Self {
         let accept = &charter.policy.accept;
+        let is_minor = |case: &usize| charter.cases.get(*case).is_some_and(|case| case.minor);
+        let regress_ln = |case: &usize| {
+            accept.case_regress_ratio.map(|ratio| match is_minor(case) {
+                true => ratio.max(accept.minor_regress_ratio).ln(),
+                false => ratio.ln(),
+            })
+        };
+        let loss_ln = |case: &usize| {
+            let losses = accept.case_loss_ratio.filter(|_| !is_minor(case));
+            regress_ln(case).map(|limit| losses.map_or(limit, |ratio| ratio.ln().min(limit)))
+        };
         let track = |case: &usize| CaseTrack {
             case: *case,
-            regress_ln: accept.case_regress_ratio.map(|ratio| {
-                let minor = charter.cases.get(*case).is_some_and(|case| case.minor);
-                if minor { ratio.max(accept.minor_regress_ratio).ln() } else { ratio.ln() }
-            }),
+            regress_ln: regress_ln(case),
+            loss_ln: loss_ln(case),
             ln_speedups: Vec::new(),
             values: Vec::new(),
             passes: Vec::new(),
+            snr_db: None,
             safe: SignEvidence::default(),
             regressed: SignEvidence::default(),
         };
@@ -374,10 +388,12 @@ impl ClockTrack {
             sum += ln_speedup;
             case.values.push(values);
             case.passes.extend(pair.candidate.passes);
+            let seen = case.snr_db.into_iter().chain(pair.candidate.snr_db);
+            case.snr_db = seen.reduce(f64::min);
             case.ln_speedups.push(ln_speedup);
-            if let Some(regress_ln) = case.regress_ln {
+            if let (Some(regress_ln), Some(loss_ln)) = (case.regress_ln, case.loss_ln) {
                 case.safe.see(ln_speedup > -regress_ln);
-                case.regressed.see(ln_speedup < -regress_ln);
+                case.regressed.see(ln_speedup < -loss_ln);
             }
         }
         self.turns.take(self.clock, pairs, rule, metric);
@@ -391,6 +407,25 @@ impl ClockTrack {
 }
 
 impl CaseTrack {
+    /// Whether a loss for which it is reverted is proven. Where any loss counts, a case without one
+    /// is as likely to look worse as better, so all cases share the error.
+    pub(crate) fn lost(&self, enough: f64, cases: usize) -> bool {
+        let shared = if self.is_strict() { cases as f64 } else { 1.0 };
+        self.regressed.reached(enough * shared)
+    }
+
+    /// Whether it is reverted for less than it may lose at most.
+    fn is_strict(&self) -> bool {
+        self.loss_ln < self.regress_ln
+    }
+
+    /// Whether its interval shows a loss that must be gone, or proven, before anything is kept.
+    pub(crate) fn may_have_lost(&self) -> bool {
+        let high = Estimate::of(&self.ln_speedups).high;
+        let limit = self.loss_ln.map_or(f64::INFINITY, f64::exp);
+        self.is_strict() && high.is_some_and(|high| high < limit.recip())
+    }
+
     fn comparison(&self) -> CaseComparison {
         let estimate = Estimate::of(&self.ln_speedups);
         let side = |pick: fn(&(f64, f64)) -> f64| {
@@ -404,6 +439,7 @@ impl CaseTrack {
             parent_median: side(|pair| pair.0),
             candidate_median: side(|pair| pair.1),
             passes: PassRates::median(&self.passes),
+            snr_db: self.snr_db,
             estimate,
         }
     }

@@ -8,6 +8,7 @@ mod plausible;
 mod proof;
 mod rule;
 mod seeds;
+mod training;
 mod work;
 
 pub use plausible::{
@@ -20,6 +21,7 @@ pub use proof::{
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::SeedReaction;
+pub use training::{StepTrace, is_grouped, is_skewed, lacks_skew, trace};
 pub use work::{CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, objection};
 
 use crate::measurement::Gate;

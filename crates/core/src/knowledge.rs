@@ -11,6 +11,7 @@ mod lint;
 mod matching;
 mod scope;
 mod standing;
+mod takeaway;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -24,6 +25,7 @@ pub use lint::{LintFinding, LintSeverity, lint, lint_all};
 pub use matching::{EntryMatch, KnownEntry, Library, LibraryQuery, MatchReason};
 pub use scope::{Scope, Situation};
 pub use standing::{EntryStanding, EvidenceEffect, VOUCHED, assess, dependants, effect_of, weigh};
+pub use takeaway::{casebook_family, root_cause, takeaway};
 
 use crate::hypothesis::Direction;
 use serde::{Deserialize, Serialize};

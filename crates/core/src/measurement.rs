@@ -16,6 +16,9 @@ pub struct Sample {
     /// The rates of the passes that the value is made of, if it is made of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<PassRates>,
+    /// The least signal-to-noise ratio that the benchmark reports, in decibels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snr_db: Option<f64>,
 }
 
 /// The rates of a forward and a backward pass, in the metric's unit. Nothing is decided by them.

@@ -140,6 +140,7 @@ mod tests {
                 wall_us: 1,
                 cpu_us: 1,
                 passes: None,
+                snr_db: None,
             };
             let (parent, candidate) = (sample(), sample());
             let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate, turns: None };

@@ -117,6 +117,17 @@ pub struct PlaybookRule {
     pub compute: String,
 }
 
+impl PlaybookRule {
+    fn is_sound(&self) -> bool {
+        let letters = |order: &str| order.chars().all(|letter| letter.is_ascii_uppercase());
+        let is_ordered = 0.0 < self.memory_below && self.memory_below <= self.compute_above;
+        is_ordered
+            && self.compute_above.is_finite()
+            && letters(&self.memory)
+            && letters(&self.compute)
+    }
+}
+
 /// What happens when a review objects to a change. It never replaces the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -179,6 +190,10 @@ pub struct AcceptRule {
     pub guard_evidence: f64,
     /// How much slower a case may become; `None` does not look at single cases.
     pub case_regress_ratio: Option<f64>,
+    /// A case that is shown to lose more than this is reverted, also if it stays within
+    /// `case_regress_ratio`; `None` reverts only what is beyond that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_loss_ratio: Option<f64>,
     /// The same for cases marked minor.
     pub minor_regress_ratio: f64,
     /// The highest p90 of the candidate over the p90 of the parent.
@@ -399,6 +414,11 @@ impl Policy {
         check(self.debug_retries <= 20, "debug_retries must be at most 20");
         check((1..=20).contains(&self.proposal_tries), "proposal_tries must be 1 to 20");
         check((1..=BEST_OF_MAX).contains(&self.best_of), "best_of must be 1 to 8");
+        check(
+            self.playbook.as_ref().is_none_or(PlaybookRule::is_sound),
+            "playbook: memory_below must be above 0 and at most compute_above, and memory and \
+             compute name entries by letters",
+        );
         // At 0 every hypothesis would be a duplicate of every dropped one.
         check(
             self.duplicate_similarity > 0.0 && self.duplicate_similarity <= 1.0,
@@ -432,6 +452,10 @@ impl AcceptRule {
         check(
             accept.case_regress_ratio.is_none_or(ratio) && ratio(accept.minor_regress_ratio),
             "regression ratios must be at least 1",
+        );
+        check(
+            accept.case_loss_ratio.is_none_or(ratio),
+            "accept.case_loss_ratio must be at least 1",
         );
         check(ratio(accept.tail_ratio), "accept.tail_ratio must be at least 1");
         check(accept.blocks_min >= 1, "accept.blocks_min must be at least 1");
@@ -484,6 +508,15 @@ mod tests {
         }
     }
 
+    fn playbook(memory_below: f64, memory: &str) -> PlaybookRule {
+        PlaybookRule {
+            memory_below,
+            compute_above: 50.0,
+            memory: memory.into(),
+            compute: "D".into(),
+        }
+    }
+
     #[test]
     fn values_that_make_no_sense_are_named() {
         let check = |change: &dyn Fn(&mut Policy), want: &str| {
@@ -500,6 +533,9 @@ mod tests {
         check(&|p| p.accept.blocks_max = 4_001, "accept.blocks_max");
         check(&|p| p.accept.blocks_min = 401, "accept.blocks_max");
         check(&|p| p.duplicate_similarity = 0.0, "duplicate_similarity");
+        check(&|p| p.accept.case_loss_ratio = Some(0.9), "accept.case_loss_ratio");
+        check(&|p| p.playbook = Some(playbook(60.0, "AB")), "playbook: memory_below");
+        check(&|p| p.playbook = Some(playbook(10.0, "a b")), "playbook: memory_below");
         check(&|p| p.round_minutes = Some(0), "round_minutes");
         check(&|p| p.stop.clear(), "the rule rounds");
         check(&|p| p.stop.push(StopRule::NoGain { rounds: 0 }), "no_gain");

@@ -3,9 +3,11 @@
 pub mod classify;
 pub mod compare;
 pub mod counters;
+mod instructions;
 pub mod predicate;
 
 pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
+pub use instructions::instruction_mix;
 pub use predicate::{CounterValues, Predicate, PredicateValue};
 
 use serde::{Deserialize, Serialize};
@@ -118,6 +120,9 @@ pub struct Profile {
     /// What is still missing, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The artifact with the generated code, if the profile looked at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assembly: Option<String>,
 }
 
 /// What was measured for one kernel.

@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_second_clock_counts_where_a_command_of_one_thread_is_timed_as_a_whole() {
-        let sample = |cpu_us| Sample { value: 1.0, wall_us: 100, cpu_us, passes: None };
+        let sample =
+            |cpu_us| Sample { value: 1.0, wall_us: 100, cpu_us, passes: None, snr_db: None };
         let check = |name: &str, clocks, shares: &[u64], want| {
             let metric = Metric { name: name.into(), clocks, ..charter().metric };
             let samples: Vec<Sample> = shares.iter().map(|cpu| sample(*cpu)).collect();
@@ -230,7 +231,8 @@ mod tests {
         let check = |rule, times: &[u64], want: usize| {
             let mut warm_up = WarmUp::new(rule);
             let counted = times.iter().skip_while(|time| {
-                let sample = |wall_us| Sample { value: 1.0, wall_us, cpu_us: 1, passes: None };
+                let sample =
+                    |wall_us| Sample { value: 1.0, wall_us, cpu_us: 1, passes: None, snr_db: None };
                 let pairs = [Pair {
                     case: 0,
                     first: FirstArm::Parent,
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_sample_is_made_long_enough_for_the_clock() {
-        let sample = |value, wall_us| Sample { value, wall_us, cpu_us: wall_us, passes: None };
+        let sample =
+            |value, wall_us| Sample { value, wall_us, cpu_us: wall_us, passes: None, snr_db: None };
         // Four microseconds a call as the benchmark reports it, in milliseconds.
         let reported = charter().metric;
         assert_eq!(more_repeats(&reported, &sample(0.004, 3_000), 1), Some(250));
@@ -269,7 +272,8 @@ mod tests {
     #[test]
     fn repeats_grow_until_several_runs_in_a_row_are_long_enough() {
         let own = Metric { name: "wall_time".into(), ..charter().metric };
-        let run = |wall_us| Sample { value: 1.0, wall_us, cpu_us: wall_us, passes: None };
+        let run =
+            |wall_us| Sample { value: 1.0, wall_us, cpu_us: wall_us, passes: None, snr_db: None };
         let mut search = RepeatSearch::default();
         for (wall_us, repeats) in [(6_000, 2), (12_000, 2), (12_000, 2), (9_000, 4)] {
             search.add(&own, &run(wall_us));
@@ -283,7 +287,7 @@ mod tests {
     }
 
     fn readings(values: &[(usize, f64)]) -> Vec<BaselineReading> {
-        let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None };
+        let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None, snr_db: None };
         values.iter().map(|(case, v)| BaselineReading { case: *case, sample: sample(*v) }).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
 use crate::comparison::{Clock, Comparison, SpeedChange};
-use crate::duel::{ClockTrack, Duel, SlowCalls};
+use crate::duel::{CaseTrack, ClockTrack, Duel, SlowCalls};
 use crate::integrity::GainDoubt;
 use crate::measurement::Gate;
 use crate::policy::SmallGain;
@@ -9,6 +9,7 @@ use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 use turns::AgedRuling;
 
+mod bands;
 mod bench;
 mod doubt;
 mod keep_note;
@@ -18,6 +19,7 @@ mod stale_memory;
 mod turns;
 mod words;
 
+pub use bands::{RegressionBand, case_band, overall_band};
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use keep_note::KeepNote;
@@ -322,7 +324,7 @@ fn drop_reason(duel: &Duel) -> Option<DropReason> {
         .tracks
         .iter()
         .flat_map(|track| &track.cases)
-        .filter(|track| track.regressed.reached(enough))
+        .filter(|track| track.lost(enough, duel.cases().len()))
         .map(|track| track.case)
         .collect();
     regressed.sort_unstable();
@@ -345,6 +347,9 @@ fn keep_notes(duel: &Duel, track: &ClockTrack) -> Option<Vec<KeepNote>> {
     }
     let mut guarded = track.cases.iter().filter(|case| case.regress_ln.is_some());
     if guarded.any(|case| !case.safe.reached(rule.guard_evidence)) {
+        return None;
+    }
+    if track.cases.iter().any(CaseTrack::may_have_lost) {
         return None;
     }
     // A NaN ratio is not within the limit.

@@ -47,7 +47,7 @@ impl ScriptedAttempt {
 
 /// The blocks that a gate measures with overwritten memory, if it does.
 pub(super) fn overwritten(script: &CampaignScript) -> Vec<Block> {
-    let sample = |value: f64| Sample { value, wall_us: 1, cpu_us: 1, passes: None };
+    let sample = |value: f64| Sample { value, wall_us: 1, cpu_us: 1, passes: None, snr_db: None };
     let visible = script.charter.cases.iter().enumerate();
     let visible = visible.filter(|(_, case)| case.set != CaseSet::Hidden);
     // What the overwriting itself costs.

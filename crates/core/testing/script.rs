@@ -245,6 +245,7 @@ impl CampaignScript {
 
     fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
         Profile {
+            assembly: None,
             commit: commit.to_owned(),
             depth,
             bottleneck: Bottleneck::Memory,
@@ -440,6 +441,7 @@ impl CampaignScript {
                 discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },
+            raw: None,
         }
     }
 
@@ -452,7 +454,7 @@ impl CampaignScript {
         let value = 10.0 * (case + 1) as f64 * noise / self.speed(commit, case);
         // One call, and what the command needs to start.
         let run_us = if self.clock_lies { 30_000 } else { 5_000 + (value * 1e3) as u64 };
-        Sample { value, wall_us: run_us, cpu_us: run_us / 2, passes: None }
+        Sample { value, wall_us: run_us, cpu_us: run_us / 2, passes: None, snr_db: None }
     }
 
     pub(super) fn speed(&self, commit: &str, case: usize) -> f64 {

@@ -47,6 +47,7 @@ pub(crate) fn charter() -> Charter {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         },
         metric: Metric {
             name: "time_ms".into(),

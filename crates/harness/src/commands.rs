@@ -5,6 +5,7 @@
 
 pub mod output;
 
+mod acceptance;
 mod artifacts;
 mod contract;
 mod delivered;
@@ -24,7 +25,7 @@ pub use profiled::{
     CodeRange, DIR_VARIABLE, PART, PRINTED, PROFILE_DIR, ProfiledRun, ProfilerOutput,
     ProfilerStart, StdoutWriter,
 };
-pub use raw::{RAW_BYTES_MAX, take as take_raw};
+pub use raw::{RAW_BYTES_MAX, take as take_raw, take_usable};
 pub use rows::knows_format;
 pub use seeds::{BenchReading, SEED};
 
@@ -102,6 +103,8 @@ pub struct Harness {
     sandbox: Option<Arc<Sandbox>>,
     /// Environment variables of karve that no command gets.
     withheld: Vec<String>,
+    /// Whether the output of benchmarks that can be used is kept too.
+    keeps_output: bool,
     /// The byte that the allocator overwrites freed and fresh memory with, if it does.
     overwrites: Option<u8>,
 }
@@ -129,6 +132,7 @@ impl Harness {
             tag: tag.to_owned(),
             stop: stop.clone(),
             per_case: BTreeMap::new(),
+            keeps_output: false,
             // CPUs that are not available are refused when the campaign starts.
             pinned: device::cpus_of(&charter.device.pin).unwrap_or_default(),
             under_contract: charter.contract.as_deref().map(|contract| contract::HarnessContract {
@@ -358,11 +362,6 @@ impl Harness {
         &self.metric
     }
 
-    /// Whether one run of the benchmark gives all cases.
-    pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
-        !self.is_under_contract() && !names_case(&self.commands.bench, cases)
-    }
-
     fn bench_once(
         &self,
         line: &str,
@@ -405,6 +404,7 @@ impl Harness {
             }
             None => run.stdout.text().into_owned(),
         };
+        self.keep_usable(&run, out.is_some().then_some(&text));
         let samples = self.read_samples(&run, &text, cases).map_err(|gate| {
             raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
             let private = self.private(tree, Some(seed));

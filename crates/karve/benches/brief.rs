@@ -101,6 +101,7 @@ fn profile(commit: &str) -> Result<Profile> {
     let unreadable = |why| CommandError::environment("the sample cannot be read").cause(why);
     let parsed = profilers::parse(ProfilerTool::Ncu, &text).map_err(unreadable)?;
     Ok(Profile {
+        assembly: None,
         commit: commit.to_owned(),
         depth: karve_core::profile::ProfileDepth::Light,
         bottleneck: Bottleneck::Memory,
@@ -247,7 +248,7 @@ fn in_round(step: &Step) -> Result<Event> {
 fn baseline(charter: &Charter) -> Baseline {
     let readings = (0..charter.cases.len() * READINGS).map(|index| BaselineReading {
         case: index % charter.cases.len(),
-        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000, passes: None },
+        sample: Sample { value: 100.0, wall_us: 1_000, cpu_us: 1_000, passes: None, snr_db: None },
     });
     Baseline {
         gate: Gate::Passed,

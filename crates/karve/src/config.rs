@@ -13,6 +13,7 @@ mod agents;
 mod api_table;
 mod audit;
 mod cases;
+mod change;
 mod charter_of;
 mod commands;
 mod contract;
@@ -36,6 +37,7 @@ mod values;
 
 pub use api_table::PriceSetting;
 pub use cases::{CASES_MAX, case_of};
+pub use change::{as_toml, with_key};
 pub use commands::PROFILE_AUTO;
 pub use metric::unit_in;
 pub use naming::{TILEGYM_BRANCH, campaign_name};

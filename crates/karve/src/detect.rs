@@ -13,13 +13,17 @@ mod manifest;
 mod questions;
 mod recipe;
 mod render;
+mod request;
 #[cfg(test)]
 mod tests;
 mod tilegym;
+mod words;
 
 pub use manifest::propose_from_manifest;
 pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
+pub use request::{WordedTarget, read_words};
+pub use words::{apply_words, shapes_in};
 
 use karve_core::charter::Better;
 
@@ -39,7 +43,7 @@ pub struct ProjectFiles {
 }
 
 /// What a `karve.toml` would say, and why.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct ConfigProposal {
     /// The operation.
     pub op: String,
@@ -75,6 +79,14 @@ pub struct ConfigProposal {
     pub preset: String,
     /// The command that lists the benchmark's cases, if it can tell them.
     pub collect: Option<String>,
+    /// The goal, if one was named.
+    pub goal: Option<String>,
+    /// The rounds, if they were named.
+    pub rounds: Option<u32>,
+    /// The hours, if they were named.
+    pub hours: Option<f64>,
+    /// Whether the cases are all that the benchmark prints.
+    pub all_shapes: bool,
     /// What each guess is based on, in sentences.
     pub why: Vec<String>,
 }
@@ -99,6 +111,7 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
     if let Some(flags) = files.path_named("flags.mk") {
         why.push(format!("{flags} holds compiler flags, so it is editable too."));
     }
+    why.push(words::recommended_mode(found, recipe.build.as_deref()));
     let mut editable = vec![guess.file];
     editable.extend(files.path_named("flags.mk").map(str::to_owned));
     ConfigProposal {
@@ -119,6 +132,10 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
         label: is_tilegym.then(|| tilegym::LABEL.to_owned()),
         preset: if is_tilegym { "tilegym" } else { "strict" }.to_owned(),
         collect,
+        goal: None,
+        rounds: None,
+        hours: None,
+        all_shapes: false,
         why,
     }
 }

@@ -5,6 +5,7 @@
 //! progress and ends at once when it is canceled; the campaign resumes with the next call.
 
 pub mod http;
+mod primus;
 
 use crate::external::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
 use crate::library::situation::situation_of;
@@ -117,7 +118,7 @@ struct SearchInput {
 impl McpServer {
     /// The server of a project.
     pub fn new(place: ProjectArgs, may: StartPermission) -> Self {
-        Self { place, may, driving: Arc::default(), tool_router: Self::tool_router() }
+        Self { place, may, driving: Arc::default(), tool_router: Self::all_tools() }
     }
 
     #[tool(
@@ -337,8 +338,13 @@ impl McpServer {
     /// The names of its tools.
     #[cfg(test)]
     pub(crate) fn tool_names() -> Vec<String> {
-        let all = Self::tool_router().list_all();
+        let all = Self::all_tools().list_all();
         all.iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    /// karve's own tools, and those of primus's program.
+    fn all_tools() -> ToolRouter<Self> {
+        Self::tool_router() + Self::primus_tools()
     }
 
     fn read(&self) -> Result<Campaign, String> {

@@ -168,7 +168,7 @@ fn write_snapshot(repo: &Repo, home: &Path, campaign: &Campaign, commit: &str) -
     Ok(())
 }
 
-/// The snapshot of a round's kernel, its patch, its samples, and unusable output.
+/// The snapshot of a round's kernel, its patch, its samples, and the benchmark's output.
 fn write_round(
     repo: &Repo,
     dir: &CampaignDir,
@@ -184,7 +184,10 @@ fn write_round(
         files::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
     }
     for record in records {
-        if let Event::BlockFailed { raw: Some(hash), .. } = &record.event {
+        if let Event::BlockFailed { raw: Some(hash), .. }
+        | Event::BlockMeasured { duel: DuelName::Round { .. }, raw: Some(hash), .. } =
+            &record.event
+        {
             let raw = store::get_artifact(dir, hash)?;
             files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
         }
@@ -201,7 +204,7 @@ fn render_samples(campaign: &Campaign, records: &[Record]) -> String {
     );
     let mut block_no = 0;
     for record in records {
-        let Event::BlockMeasured { duel: DuelName::Round { set, .. }, block } = &record.event
+        let Event::BlockMeasured { duel: DuelName::Round { set, .. }, block, .. } = &record.event
         else {
             continue;
         };

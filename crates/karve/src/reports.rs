@@ -91,7 +91,7 @@ pub fn round_csv(campaign: &Campaign, round: &RoundSummary, records: &[Record]) 
     let source = ReportSource::guarded(campaign)?;
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     for record in records {
-        let Event::BlockMeasured { duel: DuelName::Round { .. }, block } = &record.event else {
+        let Event::BlockMeasured { duel: DuelName::Round { .. }, block, .. } = &record.event else {
             continue;
         };
         for pair in block.pairs.iter().filter(|_| block.discarded.is_none()) {
@@ -146,7 +146,7 @@ fn campaign_wide(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.campaign);
     let op = file_name(&source.charter.target.op);
     let forms = forms.map(|form| file(form.path.replace("{op}", &op), render(form.name, &page)));
-    forms.chain(findings::pages(source)).collect()
+    forms.chain(findings::pages(source)).filter(is_written).collect()
 }
 
 fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile> {
@@ -155,7 +155,15 @@ fn of_round(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<DerivedFile>
     let own = [("rounds/round-{round}/summary.md", "summary.md")];
     let forms = WORKFLOWS.iter().flat_map(|workflow| workflow.round);
     let forms = own.into_iter().chain(forms.map(|form| (form.path, form.name)));
-    forms.map(|(path, name)| file(path.replace("{round}", &number), render(name, &page))).collect()
+    let files =
+        forms.map(|(path, name)| file(path.replace("{round}", &number), render(name, &page)));
+    files.filter(is_written).collect()
+}
+
+/// A page with nothing on it, such as the failure of a round that did not fail, is not written. A
+/// list without lines is.
+fn is_written(file: &DerivedFile) -> bool {
+    !file.text.trim().is_empty() || !file.path.ends_with(".json")
 }
 
 /// The devlog of a kernel, in a project or in the directory of a campaign.

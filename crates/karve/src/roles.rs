@@ -1,5 +1,7 @@
 //! The roles that karve ships: parsed once, from `crates/karve/data/roles.toml`.
 
+pub mod tileir;
+
 use crate::library::situation::of_words;
 use karve_core::charter::Target;
 use karve_core::knowledge::Situation;

@@ -20,6 +20,7 @@ mod settle;
 mod tune;
 
 // What several steps share.
+mod agent_sandbox;
 mod agent_turn;
 mod agent_workspace;
 mod candidate;
@@ -40,6 +41,7 @@ pub use agent_turn::asked_agent;
 pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
 pub use context::{Context, ContextParts};
 pub use news::news;
+pub(crate) use tips::{AgentTip, add as add_tip, hand_over as hand_over_tips};
 
 use karve_core::campaign::{Campaign, Event, Step};
 use karve_os::error::{CommandError, ErrorKind, Result};

@@ -25,7 +25,7 @@ pub struct Form {
     pub path: &'static str,
     /// The name of the template; its last part decides how values are escaped.
     pub name: &'static str,
-    /// The template.
+    /// The template; a page that renders to nothing is not written.
     pub template: &'static str,
 }
 
@@ -106,13 +106,45 @@ const PRIMUS: Workflow = Workflow {
             "primus/verified_ineffective.jsonl",
             include_str!("workflows/primus/verified_ineffective.jsonl.j2"),
         ),
+        form("state/run.json", "primus/run.json", include_str!("workflows/primus/run.json.j2")),
+        form(
+            "state/phase_result/report.json",
+            "primus/report.json",
+            include_str!("workflows/primus/report.json.j2"),
+        ),
     ],
     baseline: &[form(
         "rounds/round-{round}/summary.md",
         "primus/baseline.md",
         include_str!("workflows/primus/baseline.md.j2"),
     )],
-    round: &[],
+    round: &[
+        form(
+            "state/phase_result/analyze_round{round}.json",
+            "primus/analyze.json",
+            include_str!("workflows/primus/analyze.json.j2"),
+        ),
+        form(
+            "state/phase_result/optimize_round{round}.json",
+            "primus/optimize.json",
+            include_str!("workflows/primus/optimize.json.j2"),
+        ),
+        form(
+            "state/phase_result/validate_round{round}.json",
+            "primus/validate.json",
+            include_str!("workflows/primus/validate.json.j2"),
+        ),
+        form(
+            "state/phase_result/review_round{round}.json",
+            "primus/review.json",
+            include_str!("workflows/primus/review.json.j2"),
+        ),
+        form(
+            "state/failures/round{round}.json",
+            "primus/failure.json",
+            include_str!("workflows/primus/failure.json.j2"),
+        ),
+    ],
     profile: &[form("", "primus/profile.md", include_str!("workflows/primus/profile.md.j2"))],
 };
 

@@ -16,7 +16,9 @@ pub use passes::{
     AgreeRequest, CompareLimits, ComparePass, FIGURES, PassItem, RunPass, agree_on, measure_on,
     sensitivity_on,
 };
-pub use rules::{AccuracyRuleSet, ErrorFloor, Inaccuracy, OutputInfo, Sensitivity, judge};
+pub use rules::{
+    AccuracyRuleSet, ErrorFloor, Inaccuracy, OutputInfo, Sensitivity, judge, primus_snr_db_min,
+};
 
 use crate::tensor::{self, Dtype};
 use serde::{Deserialize, Serialize};

@@ -175,6 +175,7 @@ fn full() -> Brief {
         cumulative_ratio: 1.23456,
         unchecked_keeps: 2,
         directive: Directive {
+            revisit: vec!["sm-90-facts: shared memory and registers".into()],
             triggers: vec![
                 StagnationTrigger::DropsInARow { rounds: 2 },
                 StagnationTrigger::MicroAdjustments { rounds: 3 },

@@ -52,7 +52,7 @@ impl Event {
                 [baseline.raw.as_deref(), baseline.reference.as_deref()]
             }
             Self::Profiled { profile, .. } | Self::FinalProfiled { profile } => {
-                [profile.artifact.as_deref(), None]
+                [profile.artifact.as_deref(), profile.assembly.as_deref()]
             }
             Self::Implemented { candidate, .. } => {
                 [Some(candidate.patch.as_str()), candidate.whole.as_deref()]
@@ -61,7 +61,9 @@ impl Event {
                 let candidate = tuned.candidate.as_ref();
                 [candidate.map(|candidate| candidate.patch.as_str()), None]
             }
-            Self::BlockFailed { raw, .. } => [raw.as_deref(), None],
+            Self::BlockMeasured { raw, .. } | Self::BlockFailed { raw, .. } => {
+                [raw.as_deref(), None]
+            }
             Self::TargetDefined { .. }
             | Self::Prepared(_)
             | Self::MutationChecked { .. }
@@ -73,7 +75,6 @@ impl Event {
             | Self::Chosen { .. }
             | Self::Reviewed { .. }
             | Self::Gated { .. }
-            | Self::BlockMeasured { .. }
             | Self::Settled { .. }
             | Self::Learned { .. }
             | Self::Extended { .. }

@@ -164,7 +164,13 @@ pub enum Event {
     /// The knobs of the candidate were tuned, up to a rung of the ladder.
     Tuned { round: u32, tuned: Box<LadderResult> },
     /// Parent and candidate ran interleaved, once for each case.
-    BlockMeasured { duel: DuelName, block: Block },
+    BlockMeasured {
+        duel: DuelName,
+        block: Block,
+        /// The artifact with what the benchmark wrote of the candidate, for the first block.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
+    },
     /// A block could not be read; `raw` is the artifact with what the benchmark wrote.
     BlockFailed {
         duel: DuelName,

@@ -176,7 +176,7 @@ impl Campaign {
         };
         let due = measuring.name(round.number);
         match &record.event {
-            Event::BlockMeasured { duel, block } if *duel == due => {
+            Event::BlockMeasured { duel, block, .. } if *duel == due => {
                 self.take_block(round, block, record.spent_ms)
             }
             Event::BlockFailed { duel, gate, .. } if *duel == due => round.fail_block(gate),
@@ -274,7 +274,8 @@ impl Campaign {
             self.refuse(round, try_no, vec![refused]);
             return;
         }
-        if let Some(refused) = self.names_too_few(new) {
+        let refused = self.names_too_few(new).or_else(|| strategy::outside_playbook(self, new));
+        if let Some(refused) = refused {
             self.refuse(round, try_no, vec![refused]);
             return;
         }

@@ -108,7 +108,7 @@ impl Campaign {
 
     pub(super) fn take_check(&self, round: &mut RoundState, record: &Record) -> EventResult {
         match &record.event {
-            Event::BlockMeasured { duel: DuelName::Original { round: of }, block }
+            Event::BlockMeasured { duel: DuelName::Original { round: of }, block, .. }
                 if *of == round.number =>
             {
                 self.take_check_block(round, block, record.spent_ms)

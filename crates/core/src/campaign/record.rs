@@ -131,10 +131,10 @@ impl Campaign {
             | Event::MutationChecked { .. }
             | Event::TipsRead { .. }
             | Event::BaselineMeasured(_) => self.take_opening(&record.event),
-            Event::BlockMeasured { duel: DuelName::Control(control), block } => {
+            Event::BlockMeasured { duel: DuelName::Control(control), block, .. } => {
                 self.take_control_block(*control, block, record.spent_ms)
             }
-            Event::BlockMeasured { duel: DuelName::Final, block } => {
+            Event::BlockMeasured { duel: DuelName::Final, block, .. } => {
                 self.take_final_block(block, record.spent_ms)
             }
             Event::BlockFailed { duel: DuelName::Final, gate, .. } => self.take_final_failure(gate),

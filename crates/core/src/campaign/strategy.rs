@@ -11,6 +11,7 @@ mod roles;
 mod stagnation;
 
 pub use autopilot::items_of_profile;
+pub(in crate::campaign) use class::outside_playbook;
 pub use class::{KernelClass, kernel_class};
 pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, shown_counters, to_compare};
@@ -25,6 +26,7 @@ use crate::campaign::{AgendaTask, Campaign, RoundSummary, Tip};
 use crate::charter::{AskRule, Metric, Target};
 use crate::comparison::SpeedChange;
 use crate::hypothesis::{Direction, title_similarity};
+use crate::knowledge::EntryKind;
 use crate::measurement::Gate;
 use crate::policy::{Policy, StreakAction};
 use crate::roles::{Review, ReviewAdvice};
@@ -46,6 +48,8 @@ const DIGEST_MAX: usize = 4_000;
 const TEXT_MAX: usize = 2_000;
 /// Maximum number of open ideas that are shown.
 const OPEN_MAX: usize = 12;
+/// Pages of the library to read again.
+const PAGES_MAX: usize = 6;
 /// From this similarity of titles on, two ideas are the same.
 const SAME_IDEA: f64 = 0.6;
 
@@ -87,6 +91,10 @@ pub struct Directive {
     /// Directions that the hypothesis must name, its own included.
     #[serde(default)]
     pub wanted: u32,
+    /// Pages of the library on the device, the language and the operation to read again, if the
+    /// present direction is exhausted.
+    #[serde(default)]
+    pub revisit: Vec<String>,
 }
 
 /// Cases that the last candidate won and lost.
@@ -300,7 +308,17 @@ pub fn directive(campaign: &Campaign) -> Directive {
         lowered: lowered(campaign),
         open: open_ideas(rounds),
         wanted,
+        revisit: if turn_to.is_some() { pages(campaign) } else { Vec::new() },
     }
+}
+
+/// Pages of the library about the device, the language or the operation, which are no changes
+/// themselves.
+fn pages(campaign: &Campaign) -> Vec<String> {
+    let about = campaign.known().iter().filter(|known| {
+        known.refuted.is_empty() && matches!(known.kind, EntryKind::Technique | EntryKind::Case)
+    });
+    about.map(|known| format!("{}: {}", known.id, known.title)).take(PAGES_MAX).collect()
 }
 
 /// Directions whose last kept gain was modest by the policy.

@@ -183,6 +183,7 @@ mod tests {
             wall_us: (wall_ms * 1e3) as u64,
             cpu_us: (wall_ms * 1e3) as u64,
             passes: None,
+            snr_db: None,
         };
         let pair = Pair {
             case: 0,

@@ -24,6 +24,7 @@ pub(super) fn strict() -> Policy {
             alpha: 0.05,
             guard_evidence: 20.0,
             case_regress_ratio: Some(1.02),
+            case_loss_ratio: None,
             minor_regress_ratio: 1.05,
             tail_ratio: 1.05,
             blocks_min: 8,
@@ -94,8 +95,9 @@ pub(super) fn primus() -> Policy {
     }
 }
 
-/// tilegym: any proven gain, but a small one ends the campaign, as do two rounds without one; no
-/// case may lose 2%; 25 iterations of at most ten minutes.
+/// tilegym: any proven gain, but a small one ends the campaign, as do two rounds without one; a
+/// case that is shown to lose as much as counts for a gain (0.2%) reverts the change; 25 iterations
+/// of at most ten minutes.
 pub(super) fn tilegym() -> Policy {
     let base = strict();
     Policy {
@@ -104,6 +106,7 @@ pub(super) fn tilegym() -> Policy {
         accept: AcceptRule {
             null_ratio: 1.0,
             effect_ratio: 1.002,
+            case_loss_ratio: Some(1.002),
             small_gain: SmallGain::AcceptAndStop,
             ..base.accept
         },

@@ -100,7 +100,7 @@ mod tests {
             }
             let mut sample = |us: f64| {
                 let value = us * (1.0 + noise * (draws.next_f64() - 0.5));
-                Sample { value, wall_us: 1, cpu_us: 1, passes: None }
+                Sample { value, wall_us: 1, cpu_us: 1, passes: None, snr_db: None }
             };
             let (parent, candidate) = (sample(100.0), sample(100.0 / speed));
             let pair = Pair { case: 0, first: FirstArm::Parent, parent, candidate, turns: None };

@@ -10,7 +10,7 @@ use karve_numerics::stats::{DrawRng, ln_evidence};
 use proptest::prelude::*;
 
 fn block(values: &[(f64, f64)]) -> Block {
-    let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None };
+    let sample = |value| Sample { value, wall_us: 1, cpu_us: 1, passes: None, snr_db: None };
     let pairs = values
         .iter()
         .enumerate()
@@ -93,6 +93,14 @@ fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
     check(Preset::Primus, &[1.3, 0.97], &keep(&[KeepNote::Losses { cases: vec![1] }]));
     check(Preset::Tilegym, &[1.3, 0.97], &regressed(&[1]));
     check(Preset::HyperMla, &[1.5, 0.8], &keep(&[KeepNote::Losses { cases: vec![1] }]));
+}
+
+#[test]
+fn under_tilegym_a_loss_on_any_case_is_reverted() {
+    check(Preset::Tilegym, &[1.3, 0.99], &regressed(&[1]));
+    check(Preset::Tilegym, &[1.3, 1.0], &keep(&[]));
+    // Ours lets a case lose up to 2%, and says so.
+    check(Preset::Strict, &[1.3, 0.99], &keep(&[KeepNote::Losses { cases: vec![1] }]));
 }
 
 #[test]

@@ -103,7 +103,7 @@ mod tests {
     type KernelTime<'a> = dyn FnMut(usize) -> f64 + 'a;
 
     fn sample(us: f64) -> Sample {
-        Sample { value: us, wall_us: us as u64, cpu_us: us as u64, passes: None }
+        Sample { value: us, wall_us: us as u64, cpu_us: us as u64, passes: None, snr_db: None }
     }
 
     fn times(turns: &[f64], incumbent: &[f64]) -> TurnTimes {

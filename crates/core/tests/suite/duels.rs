@@ -50,8 +50,13 @@ fn readings(seed: u64, gain: f64, noise: f64) -> Vec<[(f64, f64); 2]> {
 
 fn block(values: &[(f64, f64)]) -> Block {
     // The CPU clock reads the same work, in whole units.
-    let sample =
-        |value: f64| Sample { value, wall_us: 1, cpu_us: (value * 1e12) as u64, passes: None };
+    let sample = |value: f64| Sample {
+        value,
+        wall_us: 1,
+        cpu_us: (value * 1e12) as u64,
+        passes: None,
+        snr_db: None,
+    };
     let pair = |(case, (parent, candidate)): (usize, &(f64, f64))| Pair {
         case,
         first: FirstArm::Parent,

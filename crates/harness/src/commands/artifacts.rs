@@ -1,9 +1,12 @@
 //! The output of a build, as one digest: equal digests mean that nothing changed.
 
 use super::Harness;
+use crate::placeholders::quote;
 use globset::{Glob, GlobSetBuilder};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::{CommandError, Result};
+use karve_os::process::CommandOutcome;
+use karve_os::sandbox::CommandPurpose;
 use karve_os::{files, process};
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of files that artifact globs may match.
 const ARTIFACTS_MAX: usize = 10_000;
+
+/// Maximum number of files whose code is shown, and bytes of it.
+const SHOWN_MAX: usize = 4;
+const CODE_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum number of files that are read from disk again at the start of a duel.
 const FRESH_MAX: usize = 64;
@@ -42,6 +49,27 @@ impl Harness {
             list.push_str(&format!("{name}={value}\n"));
         }
         Ok(Some(files::sha256_hex(list.as_bytes())))
+    }
+
+    /// The generated code of what the build produced; none if the charter names no artifacts.
+    pub fn assembly(&self, tree: &Path) -> Result<Option<CommandOutcome>> {
+        let files = self.artifacts(&tree.join(&self.workdir))?;
+        let lines = files.iter().take(SHOWN_MAX).map(|file| {
+            let name = quote(&file.to_string_lossy());
+            match file.extension().and_then(|end| end.to_str()) {
+                Some("s" | "ptx" | "amdgcn" | "sass") => format!("cat -- {name}\n"),
+                Some("cubin" | "fatbin") => format!("cuobjdump -sass {name}\n"),
+                Some("hsaco" | "co") => format!("llvm-objdump -d --no-show-raw-insn {name}\n"),
+                _ => format!("LC_ALL=C objdump -d -w --no-show-raw-insn -- {name}\n"),
+            }
+        });
+        let line: String = lines.collect();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let trial = self.trial(tree, CommandPurpose::Profile)?;
+        let command = self.within(&format!("{line}exit 0\n"), tree, trial.as_ref());
+        process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop).map(Some)
     }
 
     /// The files that the build produced, in order.

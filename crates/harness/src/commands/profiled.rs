@@ -208,10 +208,7 @@ impl Harness {
         let text = String::from_utf8_lossy(printed);
         let cases = std::slice::from_ref(case);
         let values = rows::values(&text, &self.output, &self.metric, cases)?;
-        match values
-            .iter()
-            .map(|(value, _)| value)
-            .find(|value| !(value.is_finite() && **value > 0.0))
+        match values.iter().map(|row| row.value).find(|value| !(value.is_finite() && *value > 0.0))
         {
             None => Ok(()),
             Some(value) => Err(Gate::Dishonest {

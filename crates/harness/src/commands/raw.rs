@@ -1,8 +1,10 @@
-//! The output of a benchmark whose numbers could not be used: kept in full, up to a limit.
+//! The output of a benchmark, kept in full, up to a limit: always if its numbers could not be used,
+//! and otherwise if a step asks for it.
 //!
 //! The harness leaves it in the scratch directory, and the step that failed stores it. The next
 //! failure overwrites it.
 
+use super::Harness;
 use crate::runner::WORKER_OUTPUT;
 use karve_os::process::CommandOutcome;
 use std::fs;
@@ -20,6 +22,42 @@ const LINES_BYTES_MAX: usize = 1_000;
 /// The file in the scratch directory.
 const NAME: &str = "raw-output";
 
+/// The file with the output of runs that could be used.
+const USABLE: &str = "usable-output";
+
+impl Harness {
+    /// The same harness, which also keeps the output that it could use.
+    #[must_use]
+    pub fn keeping_output(mut self) -> Self {
+        self.keeps_output = true;
+        self
+    }
+
+    /// Appends the output of a run that could be used, if that is wanted.
+    pub(super) fn keep_usable(&self, run: &CommandOutcome, file: Option<&String>) {
+        let path = self.scratch.join(USABLE);
+        let before = fs::metadata(&path).map_or(0, |meta| meta.len());
+        if !self.keeps_output || before >= RAW_BYTES_MAX as u64 {
+            return;
+        }
+        let mut text = fs::read(&path).unwrap_or_default();
+        text.extend(render(run, file.map(String::as_str)));
+        text.truncate(RAW_BYTES_MAX);
+        let _ = fs::create_dir_all(&self.scratch).and_then(|()| fs::write(path, text));
+    }
+}
+
+/// Takes the output of the runs that could be used and were kept.
+pub fn take_usable(scratch: &Path) -> Option<Vec<u8>> {
+    take_file(&scratch.join(USABLE))
+}
+
+fn take_file(path: &Path) -> Option<Vec<u8>> {
+    let bytes = fs::read(path).ok();
+    let _ = fs::remove_file(path);
+    bytes
+}
+
 /// Saves a run's output in the scratch directory; a full disk is reported elsewhere.
 pub(super) fn keep(scratch: &Path, run: &CommandOutcome, file: Option<&str>) {
     let text = render(run, file);
@@ -29,12 +67,7 @@ pub(super) fn keep(scratch: &Path, run: &CommandOutcome, file: Option<&str>) {
 /// Takes the output of the last failed run, if a run failed: of a benchmark, or of the process of a
 /// kernel.
 pub fn take(scratch: &Path) -> Option<Vec<u8>> {
-    let take = |name: &str| {
-        let path = scratch.join(name);
-        let bytes = fs::read(&path).ok();
-        let _ = fs::remove_file(&path);
-        bytes
-    };
+    let take = |name: &str| take_file(&scratch.join(name));
     let (of_kernel, of_benchmark) = (take(WORKER_OUTPUT), take(NAME));
     of_benchmark.or(of_kernel)
 }

@@ -21,13 +21,24 @@ pub fn knows_format(name: &str) -> bool {
     format_by_name(name).is_some()
 }
 
-/// One value for each case, in order; refuses missing, failed or unreadable rows.
+/// What a row says about a case.
+#[derive(Debug)]
+pub(super) struct RowReading {
+    /// The metric.
+    pub(super) value: f64,
+    /// The rates of the two passes, if the metric has them.
+    pub(super) passes: Option<PassRates>,
+    /// The least signal-to-noise ratio, in decibels, if it has any.
+    pub(super) snr_db: Option<f64>,
+}
+
+/// One reading for each case, in order; refuses missing, failed or unreadable rows.
 pub(super) fn values(
     text: &str,
     output: &OutputRule,
     metric: &Metric,
     cases: &[Case],
-) -> Result<Vec<(f64, Option<PassRates>)>, Gate> {
+) -> Result<Vec<RowReading>, Gate> {
     let first = cases.first().map_or("the benchmark", |case| case.name.as_str());
     let rows = rows(text, output).map_err(|why| unreadable(first, why))?;
     // The name that a tool gives its only row does not identify the case.
@@ -41,7 +52,9 @@ pub(super) fn values(
                 (_, _) => None,
             };
             let row = row_of(&rows, case, only)?;
-            Ok((value_of(row, metric, case)?, passes_of(row, metric, case)))
+            let value = value_of(row, metric, case)?;
+            let snr_db = snr_of(row, output, case)?;
+            Ok(RowReading { value, passes: passes_of(row, metric, case), snr_db })
         })
         .collect()
 }
@@ -91,6 +104,25 @@ fn lookup<'a>(row: &'a OutputRow, case: &'a Case) -> impl Fn(&str) -> Option<f64
     |name| {
         let column = row.values.get(name).copied();
         column.or_else(|| case.params.get(name)?.parse().ok())
+    }
+}
+
+/// The least signal-to-noise ratio of a row's columns; refuses one below the limit.
+fn snr_of(row: &OutputRow, output: &OutputRule, case: &Case) -> Result<Option<f64>, Gate> {
+    let columns = row.values.iter().filter(|(name, _)| {
+        let mut words = name.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word.eq_ignore_ascii_case("snr"))
+    });
+    let least = columns.min_by(|one, other| one.1.total_cmp(other.1));
+    match (least, output.snr_db_min) {
+        (Some((name, snr_db)), Some(limit)) if snr_db.is_nan() || *snr_db < limit => {
+            Err(Gate::WrongResult {
+                case: case.name.clone(),
+                category: FailureCategory::SnrFail,
+                excerpt: format!("{name} is {snr_db} dB, and at least {limit} dB are required"),
+            })
+        }
+        (least, _) => Ok(least.map(|(_, snr_db)| *snr_db)),
     }
 }
 
@@ -195,6 +227,7 @@ mod tests {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         }
     }
 
@@ -210,7 +243,7 @@ mod tests {
             Metric { name: "m".to_owned(), expr: Some(expr.to_owned()), ..Metric::default() };
         match (values(text, output, &metric, cases), want) {
             (Ok(got), Ok(want)) => {
-                assert_eq!(got.iter().map(|(value, _)| *value).collect::<Vec<_>>(), want);
+                assert_eq!(got.iter().map(|row| row.value).collect::<Vec<_>>(), want);
             }
             (Err(gate), Err(want)) => {
                 assert!(gate.describe().contains(want), "{}", gate.describe());

@@ -1,7 +1,7 @@
 //! From the output of a benchmark to samples: read completely or not at all, and checked against
 //! our clock.
 
-use super::{Harness, rows, wrong};
+use super::{Harness, names_case, rows, wrong};
 use karve_core::charter::OwnClock;
 use karve_core::measurement::{FailureCategory, Gate, Sample};
 use karve_core::score::implied_seconds;
@@ -10,6 +10,11 @@ use karve_os::process::{CommandOutcome, Exit};
 use std::time::Duration;
 
 impl Harness {
+    /// Whether one run of the benchmark gives all cases.
+    pub fn benches_all_at_once(&self, cases: &[Case]) -> bool {
+        !self.is_under_contract() && !names_case(&self.commands.bench, cases)
+    }
+
     pub(super) fn read_samples(
         &self,
         run: &CommandOutcome,
@@ -36,17 +41,19 @@ impl Harness {
         }
         let wall_us = micros(run.wall);
         let cpu_us = micros(run.cpu);
-        let sample = |value, passes| Sample { value, wall_us, cpu_us, passes };
+        let sample = |value| Sample { value, wall_us, cpu_us, passes: None, snr_db: None };
         if let Some(value) = self.own_clock(run) {
-            return Ok(cases.iter().map(|_| sample(value, None)).collect());
+            return Ok(cases.iter().map(|_| sample(value)).collect());
         }
         if run.stdout.truncated() && !self.output.from_file {
             let excerpt = "the benchmark printed more than karve keeps".to_owned();
             return Err(unreadable(name, excerpt));
         }
         let values = rows::values(text, &self.output, &self.metric, cases)?;
-        let samples: Vec<Sample> =
-            values.into_iter().map(|(value, passes)| sample(value, passes)).collect();
+        let samples: Vec<Sample> = values
+            .into_iter()
+            .map(|row| Sample { passes: row.passes, snr_db: row.snr_db, ..sample(row.value) })
+            .collect();
         for (sample, case) in samples.iter().zip(cases) {
             self.check_plausible(sample, case)?;
         }

@@ -241,6 +241,7 @@ pub(super) fn sample_of(metric: &Metric, clocks: ClockTimes, calls: usize) -> Sa
         wall_us: clocks.time.as_micros() as u64,
         cpu_us: clocks.cpu.as_micros() as u64,
         passes: None,
+        snr_db: None,
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn charter() -> Charter {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         },
         metric: Metric {
             passes: None,
@@ -106,6 +107,7 @@ fn block(trial: &Trial, series: &Series, i: usize) -> Block {
         wall_us: pick(&trial.wall)[i] as u64,
         cpu_us: pick(&trial.cpu)[i] as u64,
         passes: None,
+        snr_db: None,
     };
     Block {
         seed: i as u64,

@@ -162,6 +162,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         },
         metric: Metric {
             name: "time_us".into(),

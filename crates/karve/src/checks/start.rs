@@ -1,18 +1,53 @@
 //! Whether a campaign can start with a charter: a file is editable, and the branch is free.
 
-use karve_core::charter::{Branch, Charter, WorkMode};
+use karve_core::charter::{Branch, Charter, GpuPlace, WorkMode};
+use karve_core::policy::Preset;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
+use karve_os::device::gpu;
 use karve_os::error::{CommandError, Result};
+use karve_os::process::StopFlag;
 
 /// Refuses a charter that no campaign can start with, before anything is written: a charter in the
 /// log can no longer be fixed.
 pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
     check_editable(upstream, upstream.head()?.oid(), charter)?;
+    check_gpu(charter)?;
     match charter.mode {
         WorkMode::Repo => check_branch(upstream, charter),
         WorkMode::Workspace { .. } => Ok(()),
     }
+}
+
+/// tilegym measures on a GPU: refuses a target whose GPU does not answer, or is another one.
+fn check_gpu(charter: &Charter) -> Result<()> {
+    let is_due = charter.policy.preset == Preset::Tilegym && charter.device.gpu == GpuPlace::Here;
+    if !is_due || !gpu::is_gpu(&charter.target) {
+        return Ok(());
+    }
+    let mut monitor = gpu::GpuMonitor::new(charter);
+    let found = monitor.ask(&StopFlag::new()).map(|said| said.name.clone());
+    let wanted = &charter.target.device;
+    let fault = match found {
+        None => format!("no GPU answers here, and the target is {wanted}"),
+        Some(name) if !is_named(&name, wanted) => format!("the GPU here is {name}, not {wanted}"),
+        Some(_) => return Ok(()),
+    };
+    let hint = "set target.device in karve.toml to the GPU that is here; if only your commands \
+                reach it, set device.gpu = \"elsewhere\"";
+    Err(CommandError::environment(fault).hint(hint))
+}
+
+/// Whether a GPU's name can be the device of a target; one that is named by its architecture, or
+/// only as a GPU, can be any.
+fn is_named(name: &str, wanted: &str) -> bool {
+    let plain = |text: &str| -> String {
+        text.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect()
+    };
+    let (name, wanted) = (plain(name), plain(wanted));
+    let is_model = wanted.chars().any(|c| c.is_ascii_digit())
+        && !["sm", "gfx", "gpu", "cuda"].iter().any(|prefix| wanted.starts_with(prefix));
+    !is_model || name.contains(&wanted)
 }
 
 /// Refuses a checked-out branch, which would change under the user.
@@ -38,4 +73,16 @@ pub fn check_editable(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> 
         charter.editable.join(", ")
     ))
     .hint("commit the kernel, or fix sources.editable in karve.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_is_the_device_of_a_target_by_its_model() {
+        assert!(is_named("NVIDIA H200", "H200") && is_named("NVIDIA GeForce RTX 5090", "rtx-5090"));
+        assert!(is_named("NVIDIA H200", "sm_90") && is_named("AMD Instinct MI300X", "gfx942"));
+        assert!(!is_named("NVIDIA H200", "B200"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::history::repo_of;
 use crate::project::{LoadedCampaign, ProjectArgs, tag_of};
-use crate::{reports, ui, workspace};
+use crate::{reports, steps, ui, workspace};
 use karve_core::charter::{Charter, WorkMode};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{ExpectedRef, Oid, Repo};
@@ -17,8 +17,9 @@ use karve_os::sandbox::Sandbox;
 
 /// Put the best kernel on a new branch and print a pull request description
 ///
-/// Your checkout is not touched. In workspace mode the kernel must first pass the integration
-/// gate: it is built and tested in the whole repository.
+/// First the kernel must pass the tests on all cases and commands.acceptance; in workspace mode it
+/// is built and tested in the whole repository. Your checkout is not touched, except that tips are
+/// added to agent/historical_experience if it is there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve apply --branch faster-matmul
@@ -59,16 +60,15 @@ impl ApplyArgs {
         }
         let upstream = place.repo()?;
         upstream.check_branch_name(&self.branch)?;
-        let commit = match &charter.mode {
-            WorkMode::Repo => Oid::named(campaign.incumbent())?,
-            WorkMode::Workspace { .. } => integrate(place, &opened, &upstream, charter)?,
-        };
+        let commit = accepted(place, &opened, &upstream, charter)?;
         let name = format!("refs/heads/{}", self.branch);
         if upstream.read_ref(&name)?.is_some_and(|found| found != commit) {
             return Err(CommandError::usage(format!("the branch {} already exists", self.branch))
                 .hint("choose another name with --branch NAME"));
         }
         upstream.update_ref(&name, &commit, ExpectedRef::Absent)?;
+        let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
+        let tips = steps::hand_over_tips(&charter.target, campaigns, upstream.root())?;
         let text = reports::render_pull_request(campaign);
         files::write_derived(&opened.dir.join("pull-request.md"), text.as_bytes())?;
         if self.json {
@@ -77,52 +77,74 @@ impl ApplyArgs {
             }));
         } else {
             ui::note(&format!("the branch {} is at {}", self.branch, commit.short()));
+            if let Some(path) = &tips {
+                ui::note(&format!("the tips of the campaign are in {}", path.display()));
+            }
             ui::out(&text);
         }
         Ok(())
     }
 }
 
-/// Builds and tests the synced kernel in the whole repository; returns its commit.
-fn integrate(
+/// Builds and tests the kernel as it is handed back, with the commands of its mode and the
+/// project's own acceptance test; returns its commit.
+fn accepted(
     place: &ProjectArgs,
     opened: &LoadedCampaign,
     upstream: &Repo,
     charter: &Charter,
 ) -> Result<Oid> {
-    let WorkMode::Workspace { integration, .. } = &charter.mode else {
-        return Oid::named(opened.campaign.incumbent());
-    };
     // The lock keeps a running campaign's worktrees from being removed.
     let _store = Store::open(&opened.dir, "karve apply\n")?;
-    let repo = repo_of(place, opened)?;
     let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
-    let (_, synced) = workspace::synced(upstream, &repo, &trees, charter, best)?;
+    let (commit, commands) = match &charter.mode {
+        WorkMode::Repo => (Oid::named(best)?, &charter.commands),
+        WorkMode::Workspace { integration, .. } => {
+            let repo = repo_of(place, opened)?;
+            let (_, synced) = workspace::synced(upstream, &repo, &trees, charter, best)?;
+            (synced, &**integration)
+        }
+    };
     let stop = StopFlag::new();
     let tag = tag_of(&opened.dir);
     let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
     let sandbox = Sandbox::of(&upstream.checkout(), campaigns, opened.dir.path(), charter)?;
     let harness = Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop)
-        .with_commands(integration)
+        .with_commands(commands)
         .in_sandbox(sandbox.as_ref());
     let campaign = &opened.campaign;
     let cases = charter.all_cases().into_iter();
     let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
-    let built = trees.built(upstream, &harness, synced.as_str());
-    let test = |built: BuiltTree| harness.test(&built.path, &cases, CommandVariant::Usual);
+    let test = |built: BuiltTree| {
+        // Under a contract the gate of its round called it on all cases, and nothing changed since.
+        if charter.contract.is_none() {
+            harness.test(&built.path, &cases, CommandVariant::Usual)?;
+        }
+        match &charter.commands.acceptance {
+            Some(line) => harness.accept(line, &built.path),
+            None => Ok(()),
+        }
+    };
+    let built = trees.built(upstream, &harness, commit.as_str());
     let tested = split(built.and_then(test))?;
     trees.clear(upstream)?;
     drop(harness);
     drop(sandbox);
     let _ = std::fs::remove_dir_all(opened.dir.join("tmp"));
+    let (says, hint) = match &charter.mode {
+        WorkMode::Repo => {
+            ("the kernel does not pass the acceptance tests", "see [commands] in karve.toml")
+        }
+        WorkMode::Workspace { .. } => {
+            let hint = "see workspace.integration in karve.toml";
+            ("the kernel does not pass the integration gate", hint)
+        }
+    };
     match tested {
-        Ok(()) => Ok(synced),
-        Err(gate) => Err(CommandError::new(
-            ErrorKind::Negative,
-            "the kernel does not pass the integration gate",
-        )
-        .cause(gate.describe())
-        .hint("see workspace.integration in karve.toml")),
+        Ok(()) => Ok(commit),
+        Err(gate) => {
+            Err(CommandError::new(ErrorKind::Negative, says).cause(gate.describe()).hint(hint))
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! `karve next`, `karve propose` and `karve submit`: a person, a script or any external agent
 //! drives a campaign, one answer at a time. Gate, measurement and verdict stay with karve.
 
-use super::run::confirm;
+use super::run::{CharterAnswer, adjust, confirm};
 use crate::config::Overrides;
 use crate::external::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
-use crate::project::ProjectArgs;
+use crate::project::{CONFIG, ProjectArgs};
 use crate::session::{CampaignChoice, NewLimits, SessionPlan};
 use crate::ui::{PlainScreen, Screen, SilentScreen};
 use crate::{session, ui};
@@ -105,7 +105,12 @@ impl NextArgs {
         let plan = session::plan(&loaded, &repo, wish, NewLimits::default())?;
         if let SessionPlan::Start(charter) = plan {
             let agree = if self.new { "karve next --new --yes" } else { "karve next --yes" };
-            confirm(&charter, self.yes, agree)?;
+            if let CharterAnswer::Adjusted(changes) =
+                confirm(&charter, &loaded.root, self.yes, agree)?
+            {
+                adjust(&loaded.dir.join(CONFIG), &changes)?;
+                return self.run(place);
+            }
         }
         show(go(place, wish, None, self.json)?, self.json)
     }

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How long the project's tests may take to list the cases.
 const COLLECT_LIMIT: Duration = Duration::from_secs(120);
+/// How long one run of the benchmark may take.
+const BENCH_LIMIT: Duration = Duration::from_secs(900);
 /// Most files that are read.
 const FILES_MAX: usize = 2_000;
 
@@ -27,6 +29,7 @@ const FILES_MAX: usize = 2_000;
   karve init             asks, with the detected values as defaults
   karve init rms_norm    the same for the kernel in a file rms_norm.py
   karve init --yes       uses the detected values
+  karve init -p 'gemm_fp8_blockwise in Triton on MI300X, >500 TFLOPS, all shapes'
   karve init --print     shows the file and writes nothing")]
 pub struct InitArgs {
     /// The kernel: its path, or its file name with or without extension; by default the likeliest
@@ -34,6 +37,12 @@ pub struct InitArgs {
     /// Take the target, the commands and the shapes from a manifest of primus
     #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
     manifest: Option<PathBuf>,
+    /// What you want in your own words: operation, backend, device, goal, rounds, workflow
+    #[arg(short, long, value_name = "WORDS")]
+    prompt: Option<String>,
+    /// Run the benchmark once and take every shape that it prints
+    #[arg(long)]
+    all_shapes: bool,
     /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
@@ -55,6 +64,12 @@ impl InitArgs {
             Some(file) => of_manifest(file)?,
             None => self.detected(&dir)?,
         };
+        if let Some(words) = &self.prompt {
+            detect::apply_words(&mut proposal, &detect::read_words(words));
+        }
+        if self.all_shapes || proposal.all_shapes {
+            take_all_shapes(&mut proposal, &dir)?;
+        }
         for why in &proposal.why {
             ui::note(&format!("found: {why}"));
         }
@@ -124,6 +139,26 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     let mut file =
         fs::OpenOptions::new().write(true).create_new(true).open(path).context(cannot)?;
     file.write_all(text.as_bytes()).context(cannot)
+}
+
+/// Builds and runs the benchmark once, and takes every shape that it prints as a case.
+fn take_all_shapes(proposal: &mut ConfigProposal, dir: &Path) -> Result<()> {
+    let build = proposal.build.iter().map(|build| format!("{{ {build}; }} >&2 && "));
+    let line = build.chain([proposal.bench.clone()]).collect::<String>();
+    let command = process::Command::shell(line.clone(), dir).limit(BENCH_LIMIT);
+    let run = process::run(&command, &StopFlag::new())?;
+    let cases = match run.exit.success() {
+        true => detect::shapes_in(proposal, &run.stdout.text()),
+        false => Err(process::excerpt(&run)),
+    };
+    proposal.cases = cases.map_err(|why| {
+        let hint = "run it by hand, or leave --all-shapes out and list the shapes in [cases]";
+        CommandError::usage(format!("cannot read all shapes from \"{line}\"")).cause(why).hint(hint)
+    })?;
+    proposal
+        .why
+        .push(format!("The cases are the {} shapes that it printed.", proposal.cases.len()));
+    Ok(())
 }
 
 /// Asks the project's own tests for the cases, where they can tell.

@@ -32,7 +32,8 @@ const CAMPAIGNS: &str = ".karve";
 /// Serve agents over MCP: they propose and implement, karve gates, measures and judges
 ///
 /// On standard input and output, as agents start it, or over HTTP on loopback with a token.
-/// Tools: next, propose, submit, verdict, status, tried, trend, profile, knowledge, report.
+/// Tools: next, propose, submit, verdict, status, tried, trend, profile, knowledge, report,
+/// append_tip, run_quick_validation, parse_bench_csv.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   claude mcp add karve -- karve mcp --yes       register it with an agent

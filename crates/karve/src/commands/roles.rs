@@ -8,9 +8,11 @@ use karve_core::charter::Target;
 use karve_core::roles::{
     Duty, Role, RoleRequest, RoleTable, RoutingDecision, RoutingRefusal, address, route,
 };
-use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::files;
 use karve_os::text::safe;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// List the roles, or show which role handles a request, and why
 ///
@@ -22,6 +24,7 @@ use serde::Serialize;
 #[command(after_help = "Examples:
   karve roles
   karve roles tileir-specialist
+  karve roles --classify softmax.py
   karve roles --route \"port it to TileIR\" --device B200 --kernel triton
   karve roles --route \"a Triton softmax\" --device H200 --to cute-dsl-specialist")]
 pub struct RolesArgs {
@@ -39,6 +42,9 @@ pub struct RolesArgs {
     /// The operation [default: from karve.toml]
     #[arg(long, requires = "route")]
     op: Option<String>,
+    /// Show the class of a Triton kernel for the TileIR backend, and configurations to try
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "route"])]
+    classify: Option<PathBuf>,
     /// Check whether this role is the right one
     #[arg(long, value_name = "ROLE", requires = "route")]
     to: Option<String>,
@@ -58,6 +64,9 @@ enum RoutingOutcome {
 impl RolesArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
+        if let Some(file) = &self.classify {
+            return self.print_class(&place.here()?.join(file));
+        }
         let loaded = match place.config() {
             Ok(_) => Some(place.load(&Overrides::default())?),
             Err(_) => None,
@@ -83,6 +92,35 @@ impl RolesArgs {
         for role in shown {
             let agent = asks.and_then(|asks| asks.agents.get(&role.name));
             print_role(role, agent.map(String::as_str), self.name.is_some());
+        }
+        Ok(())
+    }
+
+    /// The class of a kernel for the TileIR backend, which is phase 2 of its five.
+    fn print_class(&self, file: &Path) -> Result<()> {
+        let text = files::read_text(file, files::WRITTEN_BYTES_MAX)
+            .context(|| format!("cannot read {}", file.display()))?;
+        let Some(class) = roles::tileir::classify(&text) else {
+            return Err(CommandError::new(ErrorKind::Negative, "this is no Triton kernel")
+                .hint("name the file of a kernel under @triton.jit: --classify FILE"));
+        };
+        if self.json {
+            ui::out_json(&class);
+            return Ok(());
+        }
+        let (low, high) = class.expected;
+        ui::outln(&format!(
+            "{} (confidence {:.2}): expect {low:.1}x to {high:.1}x with ENABLE_TILE=1",
+            class.name, class.confidence
+        ));
+        if class.needs_tma {
+            ui::outln("  loads by TMA are mandatory: without them it loses 20% or more");
+        }
+        for config in &class.configs {
+            let tile = config.tile.iter().map(|(name, size)| format!("{name}={size}"));
+            let tile = tile.collect::<Vec<_>>().join(" ");
+            let (ctas, occupancy) = (config.num_ctas, config.occupancy);
+            ui::outln(&format!("  {tile} num_ctas={ctas} occupancy={occupancy}"));
         }
         Ok(())
     }

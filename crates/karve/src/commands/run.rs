@@ -1,16 +1,18 @@
 //! `karve run`: starts or resumes a campaign.
 
+use super::init;
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
-use crate::project::ProjectArgs;
+use crate::project::{CONFIG, ProjectArgs};
 use crate::session::{CampaignChoice, CampaignSetup, NewLimits, SessionPlan};
 use crate::ui::{JsonLinesScreen, PlainScreen, Screen, template};
-use crate::{reports, session, ui};
+use crate::{config, reports, session, ui};
 use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
 use karve_core::charter::{Branch, Charter, Goal, SandboxMode, WorkMode};
 use karve_harness::git::Repo;
-use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::files;
 use karve_os::process::StopFlag;
 use karve_os::text::counted;
 use minijinja::value::Serde;
@@ -99,7 +101,15 @@ impl RunArgs {
         }
         if let SessionPlan::Start(charter) = &plan {
             warn_of_dirt(&repo)?;
-            confirm(charter, self.yes, "karve run --yes")?;
+            match confirm(charter, &loaded.root, self.yes, "karve run --yes")? {
+                CharterAnswer::Agreed => {}
+                CharterAnswer::Adjusted(changes) => {
+                    if let Err(error) = adjust(&loaded.dir.join(CONFIG), &changes) {
+                        ui::note(&error.to_string());
+                    }
+                    return self.run(place);
+                }
+            }
         }
         let setting = CampaignSetup {
             repo,
@@ -285,7 +295,10 @@ fn render_charter(charter: &Charter) -> String {
         cases,
         hidden => charter.cases.len() - visible.len(),
         preset => charter.policy.preset.name(),
-        case_loss_percent => accept.case_regress_ratio.map(|ratio| (ratio - 1.0) * 100.0),
+        case_loss_percent => {
+            let ratio = accept.case_loss_ratio.or(accept.case_regress_ratio);
+            ratio.map(|ratio| (ratio - 1.0) * 100.0)
+        },
         rounds => counted(charter.limits.rounds as usize, "round"),
         goal => goal_text(charter),
         mode => match charter.mode {
@@ -303,23 +316,110 @@ fn render_charter(charter: &Charter) -> String {
     template::render(include_str!("charter.txt.j2"), values)
 }
 
+/// What the user said to a charter.
+pub(super) enum CharterAnswer {
+    /// To run it.
+    Agreed,
+    /// To change these keys first, each with its value.
+    Adjusted(Vec<(String, String)>),
+}
+
+/// Keys that are changed at a time.
+const ADJUSTMENTS_MAX: usize = 20;
+
+/// Files in the directory of campaigns with which a program agrees or declines, as primus's does.
+const CONFIRMED: &str = "manifest.confirmed";
+const CANCELED: &str = "manifest.canceled";
+
 /// Asks the user to agree to a charter; `agree` is the command that does so without asking.
-pub(super) fn confirm(charter: &Charter, yes: bool, agree: &str) -> Result<()> {
+pub(super) fn confirm(
+    charter: &Charter,
+    root: &Path,
+    yes: bool,
+    agree: &str,
+) -> Result<CharterAnswer> {
     if yes {
-        return Ok(());
+        return Ok(CharterAnswer::Agreed);
+    }
+    let take = |name: &str| std::fs::remove_file(root.join(name)).is_ok();
+    if take(CANCELED) {
+        return Err(declined());
+    }
+    if take(CONFIRMED) {
+        return Ok(CharterAnswer::Agreed);
     }
     if !std::io::stdin().is_terminal() {
         return Err(CommandError::usage("no terminal to agree to the charter")
             .hint(format!("review it with \"karve run --dry-run\", then agree with \"{agree}\"")));
     }
     ui::out(&render_charter(charter));
-    ui::out("To adjust something, answer n, change karve.toml, and run this again.\n");
-    ui::prompt("\nRun this campaign? [y/N] ");
-    let mut answer = String::new();
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        return Ok(());
+    answered(&mut std::io::stdin().lock())
+}
+
+/// Reads the answer to a charter: yes, no, or keys to change.
+fn answered(input: &mut impl BufRead) -> Result<CharterAnswer> {
+    let mut line = |prompt: &str| {
+        ui::prompt(prompt);
+        let mut answer = String::new();
+        let _ = input.read_line(&mut answer);
+        answer.trim().to_owned()
+    };
+    match line("\nRun this campaign? [y/e/N], e to adjust it: ").to_lowercase().as_str() {
+        "y" | "yes" => return Ok(CharterAnswer::Agreed),
+        "e" | "edit" => {}
+        _ => return Err(declined()),
     }
-    Err(CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
-        .hint("change karve.toml and run \"karve run\" again"))
+    let mut changes = Vec::new();
+    while changes.len() < ADJUSTMENTS_MAX {
+        let change = line("Key and value, such as limits.rounds = 20; empty to go on: ");
+        match change.split_once('=') {
+            _ if change.is_empty() => break,
+            Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+                changes.push((key.trim().to_owned(), value.trim().to_owned()));
+            }
+            _ => ui::note("write a key of karve.toml, =, and its value"),
+        }
+    }
+    Ok(CharterAnswer::Adjusted(changes))
+}
+
+fn declined() -> CommandError {
+    CommandError::new(ErrorKind::Interrupted, "you did not agree to the charter")
+        .hint("change karve.toml and run \"karve run\" again")
+}
+
+/// Writes the changes into karve.toml, if it can still be read with them.
+pub(super) fn adjust(path: &Path, changes: &[(String, String)]) -> Result<()> {
+    let text =
+        std::fs::read_to_string(path).context(|| format!("cannot read {}", path.display()))?;
+    let changed = changes
+        .iter()
+        .fold(text, |text, (key, value)| config::with_key(&text, key, &config::as_toml(value)));
+    let dir = path.parent().unwrap_or(path);
+    init::check(&changed, dir, "answer e again with another value")?;
+    files::write_atomic(path, changed.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charter_is_agreed_to_declined_or_adjusted_in_place() {
+        let said = |text: &str| answered(&mut text.as_bytes());
+        assert!(matches!(said("y\n"), Ok(CharterAnswer::Agreed)));
+        assert!(said("n\n").is_err() && said("").is_err());
+        let Ok(CharterAnswer::Adjusted(changes)) = said("e\nlimits.rounds = 9\nwhat\n\n") else {
+            panic!("not adjusted");
+        };
+        assert_eq!(changes, [("limits.rounds".to_owned(), "9".to_owned())]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("karve.toml");
+        let text = include_str!("../config/tests/short.toml");
+        std::fs::write(&path, text).unwrap();
+        adjust(&path, &changes).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().ends_with("[limits]\nrounds = 9\n"));
+        let wrong = [("limits.rounds".to_owned(), "many".to_owned())];
+        assert!(adjust(&path, &wrong).unwrap_err().to_string().contains("would not work"));
+    }
 }

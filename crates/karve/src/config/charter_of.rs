@@ -11,8 +11,10 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
 use karve_harness::commands::output::OutputFormat;
+use karve_numerics::accuracy::primus_snr_db_min;
 use karve_os::error::Result;
 use karve_os::text::shown;
 use std::path::Path;
@@ -67,12 +69,12 @@ pub(super) fn loaded_of(
     let charter = Charter {
         name,
         created: given.now.minute.clone(),
+        output: output_of(file, &target, policy.preset, from_file),
         target,
         mode,
         editable,
         commands,
         contract,
-        output: output_of(file, from_file),
         metric,
         cases,
         policy,
@@ -89,6 +91,7 @@ pub(super) fn loaded_of(
         workdir: String::new(),
         seed,
     };
+    refuse_uniform_groups(source, &charter)?;
     Ok(LoadedConfig {
         charter,
         root,
@@ -156,7 +159,7 @@ fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goa
     Ok(goal)
 }
 
-fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
+fn output_of(file: &ConfigFile, target: &Target, preset: Preset, from_file: bool) -> OutputRule {
     let Some(table) = &file.output else {
         // Under a contract no output is read.
         return OutputRule {
@@ -165,6 +168,7 @@ fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         };
     };
     OutputRule {
@@ -173,5 +177,25 @@ fn output_of(file: &ConfigFile, from_file: bool) -> OutputRule {
         case_column: table.case_column.clone(),
         check_column: table.check_column.clone(),
         label: table.label.clone(),
+        snr_db_min: match (table.snr_db_min, preset) {
+            (Some(limit), _) => limit.option(),
+            (None, Preset::Primus) => primus_snr_db_min(&target.op),
+            (None, _) => None,
+        },
     }
+}
+
+/// primus: the representative shapes of a grouped operation include a skewed one, on which every
+/// gain is measured again.
+fn refuse_uniform_groups(source: &ConfigSource<'_>, charter: &Charter) -> Result<()> {
+    // Under a contract karve plays skewed and empty groups itself.
+    let is_due = charter.policy.preset == Preset::Primus && charter.contract.is_none();
+    if !is_due || !lacks_skew(&charter.target.op, &charter.cases) {
+        return Ok(());
+    }
+    let message = "the representative shapes of a grouped operation include no skewed one";
+    Err(source.error_at("cases", message).hint(
+        "add a case such as { name = \"skewed-top1\", dist = \"skewed\" } to cases.list, and to \
+         cases.quick if there are quick cases",
+    ))
 }

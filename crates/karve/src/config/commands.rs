@@ -25,6 +25,7 @@ pub(super) fn commands_of(source: &ConfigSource<'_>, table: &CommandsTable) -> R
         quick_bench: table.quick.bench.clone(),
         profile: table.profile.clone(),
         peak: table.peak.clone(),
+        acceptance: table.acceptance.clone(),
         artifacts: table.artifacts.clone(),
         env: env_of(source, "commands.env", &table.env)?,
     })

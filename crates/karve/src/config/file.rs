@@ -5,8 +5,8 @@
 
 use super::audit::AuditTable;
 use super::sandbox::SandboxTable;
-use super::values::{CaseEntry, PinValue, Scalar};
-use karve_core::charter::{Better, ClockRule};
+use super::values::{CaseEntry, OrNone, PinValue, Scalar};
+use karve_core::charter::{Better, ClockRule, GpuPlace};
 use karve_harness::commands::output::OutputFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -137,6 +137,9 @@ pub(super) struct CommandsTable {
     /// Prints the measured peak of the device.
     #[schemars(length(min = 1))]
     pub(super) peak: Option<String>,
+    /// The project's acceptance test: `karve apply` runs it before it hands a kernel back.
+    #[schemars(length(min = 1))]
+    pub(super) acceptance: Option<String>,
     /// Globs of the build outputs; if all are byte-identical, nothing changed.
     #[serde(default)]
     pub(super) artifacts: Vec<String>,
@@ -175,6 +178,8 @@ pub(super) struct OutputTable {
     pub(super) check_column: Option<String>,
     /// Which of several records, functions, groups or tables to use.
     pub(super) label: Option<String>,
+    /// The least signal-to-noise ratio, in decibels, of columns with `snr` in their names.
+    pub(super) snr_db_min: Option<OrNone<f64>>,
 }
 
 /// What is measured.
@@ -305,6 +310,9 @@ pub(super) struct DeviceTable {
     /// Undoes `lock`, even after a crash, such as `nvidia-smi -rgc`.
     #[schemars(length(min = 1))]
     pub(super) unlock: Option<String>,
+    /// "elsewhere" if only the project's commands reach the GPU; `tilegym` checks it otherwise.
+    #[schemars(with = "Option<GpuPlaceName>")]
+    pub(super) gpu: Option<GpuPlace>,
 }
 
 /// The kind of an agent.
@@ -469,6 +477,6 @@ pub(super) struct IntegrationTable {
 pub(super) use super::api_table::PriceSetting;
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
-pub(super) use super::names::{BetterName, ClockRuleName};
-pub(super) use super::policy_file::{AcceptTable, PolicyTable};
+pub(super) use super::names::{BetterName, ClockRuleName, GpuPlaceName};
+pub(super) use super::policy_file::{AcceptTable, PlaybookTable, PolicyTable};
 pub(super) use super::roles::{AgentTable, RoleAgentTable};

@@ -131,3 +131,7 @@ words!(
     /// What happens to a change with parts that its hypothesis does not state.
     BundleRuleName: Record, Refuse
 );
+words!(
+    /// Where the GPU of a target is.
+    GpuPlaceName: Here, Elsewhere
+);

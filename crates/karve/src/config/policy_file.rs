@@ -65,6 +65,9 @@ pub(super) struct PolicyTable {
     pub(super) modest_gain_ratio: Option<OrNone<f64>>,
     /// A bottleneck with one of these words raises a question for you.
     pub(super) ask_about: Option<Vec<String>>,
+    /// The class of a kernel by its operations per byte, and the order of entries for each class.
+    #[serde(default)]
+    pub(super) playbook: PlaybookTable,
     /// How often the measurement itself is checked by an A/A test.
     #[serde(default)]
     pub(super) controls: ControlsTable,
@@ -77,6 +80,20 @@ pub(super) struct PolicyTable {
     /// What happens to a change with parts that its hypothesis does not state.
     #[schemars(with = "Option<BundleRuleName>")]
     pub(super) bundles: Option<BundleRule>,
+}
+
+/// The class of a kernel by its operations per byte, and the order of entries for each class.
+#[derive(Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlaybookTable {
+    /// Below this a kernel is memory-bound.
+    pub(super) memory_below: Option<f64>,
+    /// Above this it is compute-bound.
+    pub(super) compute_above: Option<f64>,
+    /// Letters of the playbook for memory-bound kernels, the first first.
+    pub(super) memory: Option<String>,
+    /// The same for compute-bound kernels.
+    pub(super) compute: Option<String>,
 }
 
 /// How far candidates with knobs are tuned before they are measured.
@@ -126,6 +143,8 @@ pub(super) struct AcceptTable {
     pub(super) guard_evidence: Option<f64>,
     /// How much slower a case may become, or "none" to ignore single cases.
     pub(super) case_regress_ratio: Option<OrNone<f64>>,
+    /// A case that is shown to lose more than this is reverted, or "none".
+    pub(super) case_loss_ratio: Option<OrNone<f64>>,
     /// The same for cases marked minor.
     pub(super) minor_regress_ratio: Option<f64>,
     /// Maximum ratio of the candidate's p90 to the parent's p90.

@@ -1,11 +1,13 @@
 //! The policy and the limits of a charter: a preset, and the file's overrides.
 
 use super::Overrides;
-use super::file::{AcceptTable, DeviceTable, LimitsTable, PolicyTable};
+use super::file::{AcceptTable, DeviceTable, LimitsTable, PlaybookTable, PolicyTable};
 use super::source::{ConfigSource, PathSegment};
 use super::values::{OrNone, PinValue};
 use karve_core::charter::{ClockLock, DeviceRule, Limits, Pin};
-use karve_core::policy::{AcceptRule, FullWhen, Policy, Preset, StopRule, StreakAction};
+use karve_core::policy::{
+    AcceptRule, FullWhen, PlaybookRule, Policy, Preset, StopRule, StreakAction,
+};
 use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
 use std::collections::BTreeMap;
@@ -45,6 +47,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     if let Some(words) = &table.ask_about {
         policy.ask_about = words.iter().map(|word| word.trim().to_lowercase()).collect();
     }
+    override_playbook(&mut policy.playbook, &table.playbook);
     put(&mut policy.controls.every, table.controls.every);
     put(&mut policy.controls.blocks, table.controls.blocks);
     put(&mut policy.tune.share, table.tune.share);
@@ -82,6 +85,7 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
     put(&mut accept.alpha, table.alpha);
     put(&mut accept.guard_evidence, table.guard_evidence);
     put(&mut accept.case_regress_ratio, table.case_regress_ratio.map(OrNone::option));
+    put(&mut accept.case_loss_ratio, table.case_loss_ratio.map(OrNone::option));
     put(&mut accept.minor_regress_ratio, table.minor_regress_ratio);
     put(&mut accept.tail_ratio, table.tail_ratio);
     put(&mut accept.blocks_min, table.blocks_min);
@@ -90,6 +94,22 @@ fn override_accept(accept: &mut AcceptRule, table: &AcceptTable) {
     put(&mut accept.small_gain_ratio, table.small_gain_ratio);
     put(&mut accept.errors, table.errors);
     put(&mut accept.warm_up, table.warm_up);
+}
+
+/// The playbook with what the file says of it; a preset without one starts from tilegym's.
+fn override_playbook(playbook: &mut Option<PlaybookRule>, table: &PlaybookTable) {
+    if *table == PlaybookTable::default() {
+        return;
+    }
+    let base = || Preset::Tilegym.policy().playbook;
+    if let Some(rule) = playbook.take().or_else(base) {
+        *playbook = Some(PlaybookRule {
+            memory_below: table.memory_below.unwrap_or(rule.memory_below),
+            compute_above: table.compute_above.unwrap_or(rule.compute_above),
+            memory: table.memory.clone().unwrap_or(rule.memory),
+            compute: table.compute.clone().unwrap_or(rule.compute),
+        });
+    }
 }
 
 fn streaks(
@@ -241,6 +261,7 @@ pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Resul
         pause_max_s: table.pause_max_s.unwrap_or(DeviceRule::PAUSE_MAX_S),
         lease_wait_s: table.lease_wait_s.unwrap_or(DeviceRule::LEASE_WAIT_S),
         clocks,
+        gpu: table.gpu.unwrap_or_default(),
     })
 }
 

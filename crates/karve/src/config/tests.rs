@@ -130,6 +130,7 @@ fn the_device_is_kept_quiet_as_the_file_says() {
             lock: "nvidia-smi -lgc 1500,1500".into(),
             unlock: "nvidia-smi -rgc".into(),
         }),
+        gpu: karve_core::charter::GpuPlace::Here,
     };
     assert_eq!(read(FULL).unwrap().charter.device, rule);
     assert_eq!(read(SHORT).unwrap().charter.device, DeviceRule::default());
@@ -443,6 +444,42 @@ fn the_schema_documents_every_key_and_has_no_null() {
             assert!(property["description"].is_string(), "{name}.{key}");
         }
     }
+}
+
+#[test]
+fn under_primus_a_grouped_operation_needs_a_skewed_shape_among_the_representative_ones() {
+    let text = short_with("\"gemm\"", "\"grouped_gemm\"");
+    let primus = format!("{text}[policy]\npreset = \"primus\"\n");
+    refuse(&primus, 20, &["grouped operation include no skewed one", "cases.list"]);
+    assert!(read(&text).is_ok());
+    let skewed = primus.replace("name = \"odd\"", "name = \"skewed\"");
+    assert!(read(&skewed).is_ok());
+    let quick = skewed.replace("# The tests add", "quick = [\"M=1,N=2,K=3\"]\n# The tests add");
+    refuse(&quick, 20, &["include no skewed one", "cases.quick"]);
+}
+
+#[test]
+fn every_value_of_a_policy_has_a_key() {
+    let schema = super::schema::schema();
+    let check = |path: &str, value: &serde_json::Value| {
+        let keys = schema.pointer(path).unwrap()["properties"].as_object().unwrap();
+        for key in value.as_object().unwrap().keys() {
+            assert!(keys.contains_key(key), "{path} has no {key}");
+        }
+    };
+    let mut policy = Preset::Tilegym.policy();
+    policy.best_of = 2;
+    policy.first_round = 2;
+    policy.stagnation_directions = 2;
+    let policy = serde_json::to_value(policy).unwrap();
+    check("/properties/policy", &policy);
+    for table in ["accept", "playbook", "controls", "tune"] {
+        check(&format!("/properties/policy/properties/{table}"), &policy[table]);
+    }
+    let text = "[policy.playbook]\nmemory_below = 5\ncompute = \"GD\"\n";
+    let playbook = read(&format!("{SHORT}{text}")).unwrap().charter.policy.playbook.unwrap();
+    assert_eq!((playbook.memory_below, playbook.compute_above), (5.0, 50.0));
+    assert_eq!((playbook.memory.as_str(), playbook.compute.as_str()), ("ABCFGEH", "GD"));
 }
 
 #[test]

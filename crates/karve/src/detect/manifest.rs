@@ -23,7 +23,9 @@ const NOT_TAKEN: [&str; 12] = [
     "execution_mode",
 ];
 /// Keys that are taken.
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 12] = [
+    "performance_target",
+    "max_iterations",
     "target_op",
     "target_backend",
     "target_lang",
@@ -46,6 +48,10 @@ pub fn propose_from_manifest(text: &str) -> Result<ConfigProposal, String> {
     let is_time = metric.to_lowercase().contains("time") || metric.ends_with("ms");
     let unit = if is_time { "ms" } else { metric.rsplit(' ').next().unwrap_or("TFLOPS") };
     let shapes: Vec<String> = all("target_shapes").iter().filter_map(|of| shape(of)).collect();
+    let all_shapes = text.lines().any(|line| {
+        line.strip_prefix("target_shapes:")
+            .is_some_and(|value| plain(value).as_deref() == Some("all"))
+    });
     let open = values.keys().filter(|key| !TAKEN.contains(&key.as_str()));
     let open = open.filter(|key| !NOT_TAKEN.contains(&key.as_str()) && !all(key).is_empty());
     let open: Vec<&str> = open.map(String::as_str).collect();
@@ -75,6 +81,10 @@ pub fn propose_from_manifest(text: &str) -> Result<ConfigProposal, String> {
         label: None,
         preset: "primus".to_owned(),
         collect: None,
+        goal: one("performance_target"),
+        rounds: one("max_iterations").and_then(|rounds| rounds.parse().ok()),
+        hours: None,
+        all_shapes,
         why,
     })
 }

@@ -45,7 +45,8 @@ fn every_tool_that_is_named_is_one_of_the_servers() {
             }
             for (at, _) in text.match_indices(prefix) {
                 let name = text[at + prefix.len()..].chars();
-                let name: String = name.take_while(char::is_ascii_lowercase).collect();
+                let name: String =
+                    name.take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
                 assert!(names.contains(&name), "{path}: {prefix}{name}");
             }
         }

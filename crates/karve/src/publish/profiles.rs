@@ -26,10 +26,13 @@ pub(super) fn folder(campaign: &Campaign, round: u32) -> String {
 pub(super) fn write(dir: &CampaignDir, folder: &str, profile: &Profile) -> Result<()> {
     let home = dir.join("profiles").join(folder);
     files::write_derived(&home.join("profile_summary.md"), summary(folder, profile).as_bytes())?;
-    let Some(hash) = &profile.artifact else {
-        return Ok(());
-    };
-    files::write_derived(&home.join("raw_output.txt"), &store::get_artifact(dir, hash)?)
+    let outputs = [("raw_output.txt", &profile.artifact), ("assembly.txt", &profile.assembly)];
+    for (name, hash) in outputs {
+        if let Some(hash) = hash {
+            files::write_derived(&home.join(name), &store::get_artifact(dir, hash)?)?;
+        }
+    }
+    Ok(())
 }
 
 fn summary(title: &str, profile: &Profile) -> String {

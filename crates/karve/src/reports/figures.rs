@@ -116,6 +116,15 @@ impl<'a> ReportFigures<'a> {
         Some(operations / (aggregate * metric.rate_per_unit()?) * 1e3)
     }
 
+    /// A reading of one case as a time, if it is one or the work is known.
+    pub(super) fn case_latency_ms(&self, case: usize, value: f64) -> Option<f64> {
+        let metric = &self.source.charter.metric;
+        if let Some(seconds) = metric.seconds_per_unit() {
+            return Some(value * seconds * 1e3);
+        }
+        Some(self.operations(case)? / (value * metric.rate_per_unit()?) * 1e3)
+    }
+
     /// The time of a round's candidate as it was measured: the geometric mean of its own medians
     /// over the visible cases, if each was measured.
     pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {

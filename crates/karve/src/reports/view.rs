@@ -7,6 +7,7 @@
 mod manifest;
 mod report;
 mod round;
+mod transfer;
 
 pub(super) use manifest::manifest_page;
 pub(super) use report::report_page;
@@ -24,6 +25,7 @@ use karve_core::lineage::unchecked_note;
 use karve_core::measurement::PassRates;
 use karve_core::policy::StreakAction;
 use karve_core::profile::{CounterValues, Profile};
+use karve_core::verdict::{case_band, overall_band};
 use karve_numerics::case::CaseSet;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
@@ -45,7 +47,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         gain => view.gain(),
         confirmed => view.confirmed,
         self_reported => view.self_reported,
-        measured => measured.map(|comparison| comparison_page(source, comparison)),
+        measured => measured.map(|comparison| comparison_page(source, &figures, comparison)),
         note => match measured {
             Some(_) => None,
             None => unchecked_note(campaign.lineage().n_unchecked()),
@@ -275,7 +277,11 @@ fn rates(mean_and_peak: Option<(f64, f64)>) -> Value {
 }
 
 /// A comparison, case by case.
-fn comparison_page(source: &ReportSource<'_>, comparison: &Comparison) -> Value {
+fn comparison_page(
+    source: &ReportSource<'_>,
+    figures: &ReportFigures<'_>,
+    comparison: &Comparison,
+) -> Value {
     let cases = comparison.cases.iter().map(|case| {
         let set = source.charter.cases.get(case.case).map(|case| case.set);
         context! {
@@ -284,12 +290,16 @@ fn comparison_page(source: &ReportSource<'_>, comparison: &Comparison) -> Value 
             before => with_unit(source, Some(case.parent_median)),
             after => with_unit(source, Some(case.candidate_median)),
             passes => case.passes.map(Serde),
+            latency_ms => figures.case_latency_ms(case.case, case.candidate_median),
+            snr_db => case.snr_db,
             estimate => Serde(case.estimate),
             change => change(case.change),
+            band => case_band(&case.estimate).name(),
         }
     });
     context! {
         blocks => comparison.blocks,
+        band => overall_band(comparison).name(),
         overall => Serde(comparison.overall),
         cases => cases.collect::<Vec<_>>(),
         second => comparison.second.map(|second| context! {

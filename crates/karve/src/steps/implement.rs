@@ -2,7 +2,7 @@
 
 use super::candidate::{CandidateChange, commit_candidate};
 use super::context::Context;
-use super::{agent_turn, agent_workspace};
+use super::{agent_sandbox, agent_turn, agent_workspace};
 use crate::refs::variant_ref;
 use karve_agents::Implementation;
 use karve_agents::builtin::{config_of, knobs_at};
@@ -23,11 +23,13 @@ pub(crate) fn perform(
     let ImplementStep { round, retry, variant, .. } = *step;
     let tree = agent_turn::worktree_for_agent(context, &step.parent)?;
     agent_workspace::apply_failed_change(context, &tree, step)?;
+    let sandbox = agent_sandbox::put(context, &tree)?;
     let setup = agent_turn::setup(context, campaign);
     let (implementation, session_log) =
         agent_turn::turn_in_worktree(context, &tree, &setup, |agent, workspace| {
             agent.implement(step, workspace)
         })?;
+    agent_sandbox::take(context, sandbox.as_deref())?;
     let (made, usage) = match implementation {
         Implementation::NotDone { why, usage } => (Err(why), usage),
         Implementation::Done { summary, usage } => {

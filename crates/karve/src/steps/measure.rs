@@ -34,7 +34,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
     let cases: Option<Vec<IndexedCase>> = step.cases.iter().map(indexed).collect();
     let cases = cases.ok_or_else(|| bug("a duel names a case that does not exist"))?;
     let carried = context.carried.pair_runner.take().filter(|(duel, _)| *duel == step.duel);
-    let runner = match (carried, step.block) {
+    let mut runner = match (carried, step.block) {
         (Some((_, runner)), 1..) => runner,
         (_, _) => match split(start_pair_runner(context, step, &cases, campaign))? {
             Ok(runner) => runner,
@@ -44,6 +44,9 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
     if step.block == 0 {
         context.device.session.begin_duel();
         runner.fresh_pages()?;
+    }
+    if matches!((step.duel, step.block), (DuelName::Round { .. }, 0)) {
+        runner.candidate.harness = runner.candidate.harness.clone().keeping_output();
     }
     let conditions = context.device.session.before_block(&context.stop, &context.device.notices)?;
     let measured = runner.block(&cases, step.age);
@@ -56,7 +59,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         Ok(mut block) => {
             block.conditions = Some(Box::new(conditions));
             block.discarded = campaign.discards(&block.pairs);
-            Event::BlockMeasured { duel: step.duel, block }
+            Event::BlockMeasured { duel: step.duel, block, raw: None }
         }
         Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {
             return Err(parent_failed(step.duel, "can no longer be measured", &gate));

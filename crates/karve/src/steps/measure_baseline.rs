@@ -142,13 +142,14 @@ fn read_baseline(harness: &Harness, tree: &Path, cases: &[Case]) -> GateResult<B
     });
     let harness = harness.clone().with_cases(settings.collect());
     let (mut readings, mut checksums) = (Vec::new(), Vec::new());
+    let kept = harness.clone().keeping_output();
     let mut solo = harness.solo(tree, cases)?;
     for _ in 0..BASELINE_READINGS {
         let samples = match &mut solo {
             Some(kernel) => kernel.read(harness.metric())?,
             None => {
                 let call = BenchParams::fresh(CommandVariant::Usual)?;
-                let run = harness.bench_with_checksums(tree, cases, call)?;
+                let run = kept.bench_with_checksums(tree, cases, call)?;
                 checksums.push(run.checksums);
                 run.samples
             }

@@ -8,7 +8,7 @@ use crate::library::situation::situation_of;
 use crate::reports::profile::{self as report, KernelReport, ProfilePage, ReportFormat};
 use karve_core::campaign::{Campaign, strategy};
 use karve_core::profile::{
-    Bottleneck, DiagnosisRuleSet, KERNELS_MAX, Profile, ProfileDepth, diagnose,
+    Bottleneck, DiagnosisRuleSet, KERNELS_MAX, Profile, ProfileDepth, diagnose, instruction_mix,
 };
 use karve_core::roofline::{ceilings, shown_cores};
 use karve_harness::commands::Harness;
@@ -82,6 +82,7 @@ fn collect_profile(
         kernels: Vec::new(),
         diagnosis: None,
         notes: Vec::new(),
+        assembly: None,
     };
     let harness = context.harness();
     let built = match split(context.repos.built(&harness, commit))? {
@@ -109,7 +110,32 @@ fn collect_profile(
     if is_auto || !profile.kernels.is_empty() {
         profile.digest = render_digest(&profile);
     }
+    if depth == ProfileDepth::Code {
+        add_assembly(context, &harness, &built.path, &mut profile)?;
+    }
     Ok(profile)
+}
+
+/// Adds the generated code: in full as an artifact, and its instruction mix for the agent.
+fn add_assembly(
+    context: &Context,
+    harness: &Harness,
+    tree: &Path,
+    profile: &mut Profile,
+) -> Result<()> {
+    let Some(run) = harness.assembly(tree)? else {
+        profile.notes.push("no generated code to show: name it in commands.artifacts".into());
+        return Ok(());
+    };
+    let text = harness.without_private_dirs(tree, &run.stdout.text());
+    match instruction_mix(&text) {
+        None => profile.notes.push("the build's output has no code that objdump reads".into()),
+        Some(mix) => {
+            profile.assembly = Some(store::put_artifact(&context.dir, text.as_bytes())?);
+            profile.digest.push_str(&format!("\n\nGenerated code: {mix}\n"));
+        }
+    }
+    Ok(())
 }
 
 /// Profiles with the project's own command.

@@ -1,8 +1,9 @@
-//! The output of a benchmark that could not be used, kept as an artifact.
+//! The output of a benchmark, kept as an artifact: of the first block and of the baseline, and
+//! wherever it could not be used.
 
 use super::context::Context;
 use karve_core::campaign::Event;
-use karve_harness::commands::take_raw;
+use karve_harness::commands::{take_raw, take_usable};
 use karve_harness::runner::WORKER_OUTPUT;
 use karve_harness::store;
 use karve_os::error::{CommandError, Result};
@@ -10,17 +11,20 @@ use karve_os::files;
 
 /// Drops the raw output of an earlier step, so that it is not blamed on this one.
 pub(super) fn discard(context: &Context) {
-    let _ = take_raw(&context.dir.join("tmp"));
+    let tmp = context.dir.join("tmp");
+    let _ = (take_raw(&tmp), take_usable(&tmp));
 }
 
-/// Stores the benchmark's output, if the event says that it could not be used.
+/// Stores the benchmark's output: what could not be used, or what was kept.
 pub(super) fn store_with(context: &Context, mut event: Event) -> Result<Event> {
     let raw = match &mut event {
-        Event::BlockFailed { raw, .. } => raw,
-        Event::BaselineMeasured(baseline) if !baseline.gate.passed() => &mut baseline.raw,
+        Event::BlockMeasured { raw, .. } | Event::BlockFailed { raw, .. } => raw,
+        Event::BaselineMeasured(baseline) => &mut baseline.raw,
         _ => return Ok(event),
     };
-    if let Some(bytes) = take_raw(&context.dir.join("tmp")) {
+    let tmp = context.dir.join("tmp");
+    let (failed, usable) = (take_raw(&tmp), take_usable(&tmp));
+    if let Some(bytes) = failed.or(usable) {
         *raw = Some(store::put_artifact(&context.dir, &bytes)?);
     }
     Ok(event)

@@ -1,15 +1,19 @@
 //! Lessons of rounds for later campaigns on the same device, operation and backend.
 //!
-//! They are in `tips/<device>/<op>/<backend>/tips.md` under the campaigns' root, or where primus
-//! keeps them, `agent/historical_experience`, if the project has that directory. There is one
+//! They are in `tips/<device>/<op>/<backend>/tips.md` under the campaigns' root. They are also read
+//! from where primus keeps them, `agent/historical_experience`, if the project has that directory;
+//! `karve apply` adds them there, so that a campaign does not change the checkout. There is one
 //! section per round with a lesson; the file survives every campaign and every rollback.
 
 use super::context::Context;
 use karve_core::campaign::{Campaign, RoundSummary, Tip};
+use karve_core::charter::Target;
 use karve_core::integrity::{self, Transfer};
-use karve_core::policy::Preset;
-use karve_os::error::Result;
+use karve_core::knowledge;
+use karve_os::error::{CommandError, Result};
 use karve_os::files;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::fmt::Write;
 use std::fs;
 use std::io;
@@ -25,8 +29,7 @@ const TIP_CHARS_MAX: usize = 1_000;
 const PRIMUS_TIPS: &str = "agent/historical_experience";
 
 /// The file with the tips for the target, in a directory for all tips.
-fn tips_in(context: &Context, root: &Path, backend: &str) -> PathBuf {
-    let target = &context.charter.target;
+fn tips_in(target: &Target, root: &Path, backend: &str) -> PathBuf {
     let clean = |name: &str| -> String {
         let replace = |c: char| {
             if c.is_alphanumeric() || "._-".contains(c) { c } else { '-' }
@@ -37,9 +40,96 @@ fn tips_in(context: &Context, root: &Path, backend: &str) -> PathBuf {
 }
 
 /// The project's own directory of tips, if it has one.
-fn project_tips(context: &Context) -> Option<PathBuf> {
-    let root = context.repos.upstream.root().join(PRIMUS_TIPS);
+fn project_tips(checkout: &Path) -> Option<PathBuf> {
+    let root = checkout.join(PRIMUS_TIPS);
     root.is_dir().then_some(root)
+}
+
+/// Adds the tips of karve to those of a project that keeps tips where primus does; returns the
+/// file. Doing it again changes nothing.
+pub(crate) fn hand_over(
+    target: &Target,
+    campaigns: &Path,
+    checkout: &Path,
+) -> Result<Option<PathBuf>> {
+    let Some(root) = project_tips(checkout) else {
+        return Ok(None);
+    };
+    let backend = target.backend.to_lowercase();
+    let own = fs::read_to_string(tips_in(target, &campaigns.join("tips"), &backend));
+    let path = tips_in(target, &root, &backend);
+    // A person may have edited it: what cannot be read is not replaced.
+    let (Ok(own), Some(mut text)) = (own, text_of(&path)) else {
+        return Ok(None);
+    };
+    for section in own.split("\n### ").skip(1) {
+        let section = format!("\n### {}\n", section.trim_end());
+        if !text.contains(section.trim()) && text.len() < FILE_BYTES_MAX {
+            text += &section;
+        }
+    }
+    if let Some(parent) = path.parent() {
+        let _ = fs::create_dir_all(parent);
+    }
+    files::write_atomic(&path, text.as_bytes())?;
+    Ok(Some(path))
+}
+
+/// A lesson in an agent's words: a claim, and never a figure of karve's.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct AgentTip {
+    /// What was tried, and where.
+    context: String,
+    /// What showed it.
+    signal: String,
+    /// The lesson, reusable elsewhere.
+    takeaway: String,
+    /// When it applies.
+    applicability: String,
+}
+
+/// Appends a tip of an agent; returns the file.
+pub(crate) fn add(target: &Target, campaigns: &Path, tip: &AgentTip) -> Result<PathBuf> {
+    let line = |text: &str| -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.chars().take(TIP_CHARS_MAX / 4).collect()
+    };
+    let parts = [
+        ("Context", line(&tip.context)),
+        ("Signal", line(&tip.signal)),
+        ("Takeaway", line(&tip.takeaway)),
+        ("Applicability", line(&tip.applicability)),
+    ];
+    if let Some((name, _)) = parts.iter().find(|(_, text)| text.is_empty()) {
+        return Err(CommandError::usage(format!("the tip has no {}", name.to_lowercase())).hint(
+            "give append_tip context, signal, takeaway and applicability: see docs/serve.md",
+        ));
+    }
+    let path = tips_in(target, &campaigns.join("tips"), &target.backend.to_lowercase());
+    let text = text_of(&path).filter(|text| text.len() < FILE_BYTES_MAX);
+    let mut text = text.ok_or_else(|| {
+        CommandError::usage(format!("{} cannot be appended to", path.display()))
+            .hint("see \"karve knowledge\" for lessons that outgrow tips.md, or shorten the file")
+    })?;
+    let _ = write!(text, "\n### {} — an agent's words\n", karve_os::clock::minute());
+    for (name, said) in parts {
+        let _ = writeln!(text, "- {name}: {said}");
+    }
+    if let Some(parent) = path.parent() {
+        let _ = fs::create_dir_all(parent);
+    }
+    files::write_atomic(&path, text.as_bytes())?;
+    Ok(path)
+}
+
+/// What a file of tips holds; none if it cannot be read.
+fn text_of(path: &Path) -> Option<String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some("# Tips\n".to_owned()),
+        Err(_) => None,
+    }
 }
 
 fn own_tips(context: &Context) -> PathBuf {
@@ -49,16 +139,23 @@ fn own_tips(context: &Context) -> PathBuf {
 
 /// The newest tips for the target: karve's own, then those of the project.
 pub(super) fn read_tips(context: &Context) -> Vec<Tip> {
-    let backend = &context.charter.target.backend;
-    let lower = backend.to_lowercase();
+    let target = &context.charter.target;
+    let (backend, lower) = (&target.backend, target.backend.to_lowercase());
     let own = own_tips(context);
-    let mut paths = vec![tips_in(context, &own, &lower)];
+    let mut paths = vec![tips_in(target, &own, &lower)];
     // Earlier versions kept the case of the backend.
     if lower != *backend {
-        paths.insert(0, tips_in(context, &own, backend));
+        paths.insert(0, tips_in(target, &own, backend));
     }
-    paths.extend(project_tips(context).map(|root| tips_in(context, &root, &lower)));
-    let mut tips: Vec<Tip> = paths.iter().flat_map(|path| tips_of(path)).collect();
+    let of_project = project_tips(context.repos.upstream.root());
+    paths.extend(of_project.map(|root| tips_in(target, &root, &lower)));
+    let mut tips: Vec<Tip> = Vec::new();
+    for tip in paths.iter().flat_map(|path| tips_of(path)) {
+        // What was handed over is in both.
+        if !tips.contains(&tip) {
+            tips.push(tip);
+        }
+    }
     // The newest are at the end of a file.
     let skip = tips.len().saturating_sub(TIPS_READ_MAX);
     tips.split_off(skip)
@@ -91,15 +188,11 @@ pub(super) fn append_tip(
     if !is_measured || transfer == Transfer::Overfit {
         return Ok(());
     }
-    let is_primus = context.charter.policy.preset == Preset::Primus;
-    let root = project_tips(context).filter(|_| is_primus);
-    let root = root.unwrap_or_else(|| own_tips(context));
-    let path = tips_in(context, &root, &context.charter.target.backend.to_lowercase());
-    let mut text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => "# Tips\n".to_owned(),
-        // A person may have edited it: what cannot be read is not replaced.
-        Err(_) => return Ok(()),
+    let target = &context.charter.target;
+    let path = tips_in(target, &own_tips(context), &target.backend.to_lowercase());
+    // A person may have edited it: what cannot be read is not replaced.
+    let Some(mut text) = text_of(&path) else {
+        return Ok(());
     };
     let run = format!("{}/round-{}", context.charter.name, round.number);
     if text.contains(&format!("({run})")) || text.len() > FILE_BYTES_MAX {
@@ -139,22 +232,10 @@ fn render_tip(context: &Context, run: &str, round: &RoundSummary, transfer: Tran
     )
 }
 
-/// What a later campaign should know: in the agent's words if it was asked, else why the change was
-/// expected to help, and whether it did.
+/// What a later campaign should know.
 fn takeaway(round: &RoundSummary) -> String {
-    let words = round.lesson.learning.as_ref().map(|learning| &learning.words);
-    if let Some(words) = words.filter(|words| !words.mechanism.is_empty()) {
-        let pitfall = match words.pitfall.as_str() {
-            "" => String::new(),
-            pitfall => format!("; look out for: {pitfall}"),
-        };
-        return format!("{}{pitfall}", words.mechanism);
-    }
-    let Some(stated) = &round.hypothesis else {
-        return round.lesson.text.clone();
-    };
-    let held = if round.verdict.keeps() { "held" } else { "did not hold" };
-    format!("\"{}\" {held}: {}", stated.mechanism, round.lesson.text)
+    let learning = round.lesson.learning.as_deref();
+    learning.map_or_else(|| round.lesson.text.clone(), knowledge::takeaway)
 }
 
 fn applicability(round: &RoundSummary, op: &str, backend: &str, device: &str) -> String {

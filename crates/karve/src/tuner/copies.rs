@@ -177,7 +177,7 @@ fn files_of(knobs: &[Knob], setting: &KnobSetting) -> Vec<String> {
 }
 
 /// Copies a directory with the timestamps and permissions of its files; links stay links.
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     let mut left = (ENTRIES_MAX, BYTES_MAX);
     let copied = copy_into(from, to, &mut left);
     if copied.is_err() {

@@ -277,6 +277,9 @@ fn has_all_tools(client: &mut Client) {
         "profile",
         "knowledge",
         "report",
+        "append_tip",
+        "run_quick_validation",
+        "parse_bench_csv",
     ] {
         assert!(names.contains(&name), "{names:?}");
     }
@@ -347,6 +350,39 @@ fn an_agent_drives_a_campaign_through_mcp() {
     }
     assert!(!lab.path(".karve/toy-2").exists());
     is_tidy(&lab);
+}
+
+#[test]
+fn the_tools_of_primus_s_program_are_there_and_decide_nothing() {
+    let lab = lab();
+    let mut client = Client::start(&lab, &["mcp", "--yes"]);
+    client.turn("next", json!({}));
+    let read = client.turn("run_quick_validation", json!({}));
+    assert_eq!(read["cases"][0]["time_us"], 100.0, "{read}");
+    let idea: Value = serde_json::from_str(&idea("halve the work")).unwrap();
+    let turn = client.turn("propose", idea);
+    let kernel = format!("{}/kernel.sh", turn["workspace"].as_str().unwrap());
+    let text = fs::read_to_string(&kernel).unwrap();
+    let time = text.lines().find(|line| line.starts_with("TIME=")).unwrap();
+    fs::write(&kernel, text.replace(time, "TIME=50")).unwrap();
+    let read = client.turn("run_quick_validation", json!({}));
+    assert_eq!((&read["passed"], &read["cases"][0]["time_us"]), (&true.into(), &50.0.into()));
+    assert!(!read.to_string().contains("n=3"), "a hidden case is told: {read}");
+    let table =
+        client.turn("parse_bench_csv", json!({"text": "METRIC time_us=1.5 case=small check=PASS"}));
+    assert_eq!(table[0]["values"]["time_us"], 1.5, "{table}");
+    let tip = json!({"context": "c", "signal": "s", "takeaway": " ", "applicability": "a"});
+    let (text, error) = client.call("append_tip", tip);
+    assert!(error && text.contains("the tip has no takeaway"), "{text}");
+    let tip = json!({
+        "context": "toy\n### forged", "signal": "s", "takeaway": "half the work",
+        "applicability": "a",
+    });
+    let path = client.turn("append_tip", tip)["tips"].as_str().unwrap().to_owned();
+    let tips = fs::read_to_string(path).unwrap();
+    assert!(tips.contains("- Takeaway: half the work\n") && !tips.contains("\n### forged"));
+    // Nothing of this is in the log, and the round is still due.
+    assert_eq!(client.turn("status", json!({}))["rounds"], 0);
 }
 
 #[test]

@@ -72,10 +72,11 @@ fn the_example_of_primus_leaves_every_file_in_its_form() {
     has_commits(&example);
     has_quick_script(&example);
     can_be_read_back(&example);
+    has_phase_results(&example);
     example.lab.karve(&["verify"]).ends(0);
-    // Nothing but the tips changed in the checkout.
-    let status = example.lab.git(&["status", "--porcelain"]);
-    assert_eq!(status.trim(), format!("M {TIPS}"));
+    // Nothing changed in the checkout until the user hands the kernel back.
+    assert_eq!(example.lab.git(&["status", "--porcelain"]).trim(), "");
+    is_handed_back(&example);
 }
 
 /// The manifest has the keys of the document.
@@ -118,7 +119,8 @@ fn can_be_read_back(example: &Example) {
         "name = \"Combined Step TFLOPS\"",
         "\"B=1,K=64,M=64,N=64\"",
         "preset = \"primus\"",
-        "set it by hand: constraints, max_iterations, profile_command,",
+        "rounds = 4",
+        "set it by hand: constraints, profile_command,",
     ]);
     example.lab.write("bad.yaml", "target_op: x\n");
     let said = example.lab.karve(&["init", "--print", "--manifest", "bad.yaml"]).ends(2);
@@ -158,6 +160,15 @@ fn has_rounds(example: &Example) {
     assert_eq!(base, example.lab.read(KERNEL));
     assert!(example.read("rounds/round-3/summary.md").contains("## Rollback Analysis"));
     assert!(example.read("rounds/round-2/summary.md").contains("## Real-training transfer check"));
+    for round in [1, 2, 5] {
+        let raw = example.read(&format!("rounds/round-{round}/artifacts/raw_output.txt"));
+        in_order(
+            &raw,
+            &["[the benchmark: ", "[standard output, ", "label,B,M,N,K,Check,", "small,"],
+        );
+    }
+    let summary = example.read("rounds/round-2/summary.md");
+    in_order(&summary, &["| Latency (ms) | SNR (dB) | Delta |", "| small |", "| 30.100 |"]);
     let table = example.read("rounds/round-2/artifacts/benchmark.csv");
     assert!(table.contains("\nsmall,1,64,64,64,PASS,305,0,152,0,"), "{table}");
 }
@@ -215,16 +226,58 @@ fn has_log(example: &Example) {
     assert_eq!(rounds, [3, 4]);
 }
 
+/// The results of phases and the state, in the form of primus's program.
+fn has_phase_results(example: &Example) {
+    let read = |path: &str| -> Value { serde_json::from_str(&example.read(path)).expect(path) };
+    let run = read("state/run.json");
+    assert_eq!(run["campaign_id"], example.campaign.as_str());
+    assert_eq!(run["params"]["target_gpu"], "gfx942");
+    assert_eq!((&run["current_phase"], &run["best_round"]), (&"DONE".into(), &5.into()));
+    assert_eq!(run["history"].as_array().map(Vec::len), Some(4));
+    let analyze = read("state/phase_result/analyze_round2.json");
+    for key in ["primary_hypothesis", "bottleneck_class", "expected_benefit", "risks"] {
+        assert!(!analyze[key].is_null(), "{key} in {analyze}");
+    }
+    let optimize = read("state/phase_result/optimize_round2.json");
+    assert_eq!(
+        (&optimize["build_ok"], &optimize["modified_files"][0]),
+        (&true.into(), &KERNEL.into())
+    );
+    let validate = read("state/phase_result/validate_round2.json");
+    assert_eq!(validate["score_vector"][0]["snr_db"], 30.1);
+    assert_eq!(
+        (&validate["correctness_ok"], &validate["decision"]),
+        (&true.into(), &"ACCEPTED".into())
+    );
+    assert_eq!(validate["trend_row"]["fwd_avg"], 305.0);
+    let report = read("state/phase_result/report.json");
+    assert_eq!(report["totals"]["accepted"], 2);
+    assert!(!example.lab.path(&example.at("state/failures/round2.json")).exists());
+}
+
+/// The kernel is tested once more in full, and then the tips go where the project keeps them.
+fn is_handed_back(example: &Example) {
+    let lab = &example.lab;
+    lab.karve(&["apply", "--branch", "handed"]).ends(0).shows(&["gemm_fp8_blockwise"]);
+    assert_eq!(lab.git(&["status", "--porcelain"]).trim(), format!("M {TIPS}"));
+    let tips = lab.read(TIPS);
+    in_order(&tips, &["round-7 — ACCEPTED", " round-2 — ACCEPTED", " round-5 — ACCEPTED"]);
+    lab.karve(&["apply", "--branch", "handed"]).ends(0);
+    assert_eq!(lab.read(TIPS), tips);
+}
+
 /// Tips were read before the baseline, and every measured round left one.
 fn has_tips(example: &Example) {
     assert!(example.read("events.jsonl").contains("eight warps hide the latency"));
-    let tips = example.lab.read(TIPS);
+    let own = TIPS.replace("historical_experience", "workspace/tips");
+    let tips = example.lab.read(&own);
     in_order(
         &tips,
         &[
-            "### 2026-04-23 09:00 round-7 — ACCEPTED",
             " round-2 — ACCEPTED\n- Context: Prefetch the scales because loads wait (",
             "- Signal: expected 1.080x, measured 1.083x over its parent\n- Takeaway: ",
+            " pays where ",
+            " limits the kernel (+8.3%)",
             "- Applicability: gemm_fp8_blockwise TRITON on gfx942",
             " round-3 — ROLLED BACK\n- Context: ",
             " round-4 — ROLLED BACK\n- Context: ",
@@ -301,4 +354,99 @@ fn primus_refuses_120_rounds_and_a_branch_without_commits() {
     lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
     let manifest = lab.read("agent/workspace/toy/manifest.yaml");
     assert!(manifest.contains("\ngit_commit: false\ngit_branch: none\n"), "{manifest}");
+}
+
+#[test]
+fn a_kernel_is_handed_back_after_the_acceptance_test_of_the_project() {
+    let lab = Lab::new("primus");
+    lab.replace("karve.toml", "profile =", "acceptance = \"sh tests/all.sh\"\nprofile =");
+    lab.write("tests/all.sh", "test -n \"$ALL_WELL\" || { echo drift in step 40 >&2; exit 1; }\n");
+    lab.replace("karve.toml", "rounds = 4", "rounds = 1").commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let said = lab.karve(&["apply", "--branch", "handed"]).ends(1);
+    said.complains(&["does not pass the acceptance tests", "drift in step 40"]);
+    assert!(!lab.git(&["branch", "--list", "handed"]).contains("handed"));
+}
+
+#[test]
+fn a_reported_signal_to_noise_ratio_below_the_limit_of_the_format_is_a_wrong_result() {
+    let lab = Lab::new("primus");
+    lab.replace("benchmark/bench_gemm_turbo.sh", "31.5,30.5,30.1", "31.5,24.9,30.1").commit();
+    lab.karve(&["run", "--yes"]).ends(1).complains(&["da_snr is 24.9 dB", "at least 25 dB"]);
+    lab.replace("karve.toml", "check_column =", "snr_db_min = 20\ncheck_column =");
+    lab.replace("karve.toml", "rounds = 4", "rounds = 1").commit();
+    lab.karve(&["run", "--yes", "--new"]).ends(0);
+}
+
+#[test]
+fn a_target_in_words_becomes_a_manifest_that_is_confirmed() {
+    let lab = Lab::new("primus");
+    let words = "optimize gemm_fp8_blockwise with CK on MI355X to >500 TFLOPS, at most 30 rounds";
+    lab.karve(&["init", "--print", "-p", words]).ends(0).shows(&[
+        "op = \"gemm_fp8_blockwise\"",
+        "backend = \"CK\"",
+        "device = \"MI355X\"",
+        "goal = \">500 TFLOPS\"",
+        "rounds = 30",
+        "Execution mode repo is recommended",
+    ]);
+    lab.replace("karve.toml", "rounds = 4", "rounds = 1");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run"]).ends(2).complains(&["no terminal to agree"]);
+    lab.write("agent/workspace/manifest.canceled", "");
+    lab.karve(&["run"]).ends(130).complains(&["you did not agree"]);
+    lab.write("agent/workspace/manifest.confirmed", "");
+    lab.karve(&["run"]).ends(0);
+    assert!(!lab.path("agent/workspace/manifest.confirmed").exists());
+}
+
+#[test]
+fn all_shapes_are_those_that_the_benchmark_prints() {
+    let lab = Lab::new("primus");
+    lab.write(
+        "m.yaml",
+        "target_op: gemm_fp8_blockwise\ntarget_backend: TRITON\ntarget_gpu: gfx942\n\
+         target_shapes: all\nperformance_target: \">2x\"\nkernel_source:\n  - k.py\n\
+         test_command: \"true\"\nbenchmark_command: \"sh benchmark/bench_gemm_turbo.sh\"\n",
+    );
+    let said = lab.karve(&["init", "--print", "--manifest", "m.yaml"]).ends(0);
+    said.shows(&["list = [\"small\", \"medium\", \"large\"]", "goal = \">2x\""]);
+    lab.replace("m.yaml", "sh benchmark/bench_gemm_turbo.sh", "echo none; exit 3");
+    let said = lab.karve(&["init", "--print", "--manifest", "m.yaml"]).ends(2);
+    said.complains(&["cannot read all shapes from", "--all-shapes"]);
+}
+
+#[test]
+fn the_generated_code_is_shown_at_the_rung_of_the_ladder_that_inspects_it() {
+    let lab = Lab::new("primus");
+    let build = format!("sed 's/^/\\tmov /' {KERNEL} > kernel.s");
+    let build = format!("build = {}\nartifacts = [\"kernel.s\"]\nprofile =", Value::from(build));
+    lab.replace("karve.toml", "profile =", &build);
+    lab.replace(
+        "karve.toml",
+        "[policy.accept]",
+        "on_streak = { 1 = \"inspect_code\" }\n\n[policy.accept]",
+    );
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes", "--rounds", "3"]).ends(0);
+    // Round 3 was rolled back, so the profile before round 4 goes down to the code.
+    let home = "agent/workspace/toy/profiles/round-4_pre_stagnation";
+    assert!(lab.read(&format!("{home}/assembly.txt")).contains("\tmov "));
+    assert!(lab.read("agent/workspace/toy/events.jsonl").contains("Generated code: "));
+    assert!(!lab.path("agent/workspace/toy/profiles/round-2_post_baseline/assembly.txt").exists());
+}
+
+#[test]
+fn a_grouped_kernel_is_measured_on_a_skewed_shape_in_every_round() {
+    let lab = Lab::new("primus");
+    lab.replace("karve.toml", "\"gemm_fp8_blockwise\"", "\"grouped_gemm_fp8\"");
+    lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
+    lab.karve(&["run", "--yes"]).ends(2).complains(&["include no skewed one", "cases.list"]);
+    lab.replace("karve.toml", "\"large\"", "\"skewed\"");
+    lab.replace("benchmark/bench_gemm_turbo.sh", "large,", "skewed,").commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    let summary = lab.read("agent/workspace/toy/rounds/round-2/summary.md");
+    let parts = ["- Id audit: none", "- Trace of four training steps: no cache", "- Distribution"];
+    in_order(&summary, &parts);
+    assert!(summary.contains("re-run on skewed shapes: skewed 1.083x"), "{summary}");
 }

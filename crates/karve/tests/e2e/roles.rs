@@ -343,6 +343,9 @@ fn bad_tables_are_refused_with_a_hint() {
 fn routing_and_messages_can_be_asked_for() {
     let lab = Lab::empty();
     lab.karve(&["roles"]).ends(0).shows(&["triton-specialist", "may propose, implement"]);
+    lab.write("k.py", "@triton.jit\ndef k():\n    tl.dot(a, b)\n");
+    let said = lab.karve(&["roles", "--classify", "k.py"]).ends(0);
+    said.shows(&["dot (confidence 0.95)", "BLOCK_M=128 BLOCK_N=128 BLOCK_K=64"]);
     lab.karve(&["roles", "tileir-specialist"]).ends(0).shows(&["ENABLE_TILE=0"]);
     lab.karve(&["roles", "nobody"]).ends(2).complains(&["hint: \"karve roles\""]);
     let route = ["roles", "--route", "port it to TileIR", "--device", "B200", "--kernel"];

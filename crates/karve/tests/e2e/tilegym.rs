@@ -21,6 +21,10 @@ fn the_example_of_tilegym_follows_every_decision_rule() {
 | 4         | plain store        |   0.371000 | PASS        | keep   |
 ";
     assert_eq!(lab.read(".karve/toy/sandbox/perf_results.md"), want);
+    // The agent has its sandbox in every iteration, and nothing of it is committed.
+    assert!(lab.read(".karve/toy/sandbox-files/ir.txt").contains("dumped IR"));
+    let files = lab.git(&["ls-tree", "-r", "--name-only", "refs/karve/toy/best"]);
+    assert!(!files.contains("sandbox"), "{files}");
     // The root cause of round 2 goes to the user, and the profiler is asked after it.
     lab.karve(&["queue"]).ends(0).shows(&["the root cause is \"scheduling\""]);
     let profiled = lab.events("profiled");
@@ -36,6 +40,15 @@ fn the_example_of_tilegym_follows_every_decision_rule() {
     lab.git(&["rev-parse", "--verify", "refs/karve/toy/round-2"]);
     lab.karve(&["verify"]).ends(0);
     is_tidy(&lab);
+}
+
+#[test]
+fn tilegym_asks_for_its_gpu_before_anything_runs() {
+    let lab = Lab::new("tilegym");
+    lab.replace("karve.toml", "gpu = \"elsewhere\"", "").commit();
+    let said = lab.karve(&["run", "--yes"]);
+    said.ends(3).complains(&["no GPU answers here, and the target is B200", "device.gpu"]);
+    assert!(!lab.path(".karve/toy").exists());
 }
 
 #[test]

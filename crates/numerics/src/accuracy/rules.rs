@@ -19,6 +19,9 @@ const SUMMING: f64 = 1.0;
 /// The largest error among many elements, in root mean squares.
 const PEAKS: f64 = 4.0;
 
+/// The least signal-to-noise ratio of four bits.
+const FOUR_BITS_SNR_DB: f64 = 10.0;
+
 /// An output whose spread is below this share of the reference's is made up.
 const SPREAD_MIN: f64 = 0.5;
 
@@ -116,6 +119,22 @@ impl AccuracyRuleSet {
             AccuracyRuleSet::Stable | AccuracyRuleSet::Compensated => ERROR_RATIO_MAX,
         }
     }
+}
+
+/// The least signal-to-noise ratio that primus requires, by a format that is named in words such as
+/// `gemm_fp8_blockwise`.
+pub fn primus_snr_db_min(words: &str) -> Option<f64> {
+    let words = words.to_lowercase();
+    let names = |formats: &[&str]| formats.iter().any(|format| words.contains(format));
+    if names(&["fp4", "e2m1"]) {
+        return Some(FOUR_BITS_SNR_DB);
+    }
+    let dtype = match (names(&["e5m2", "bf8"]), names(&["e4m3", "fp8"])) {
+        (true, _) => Dtype::F8E5m2,
+        (false, true) => Dtype::F8E4m3,
+        (false, false) => return None,
+    };
+    AccuracyRuleSet::Primus.snr_db_min(dtype)
 }
 
 /// One of six figures: for f64, f32, f16, bf16, f8e4m3 and f8e5m2.

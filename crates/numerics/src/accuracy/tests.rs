@@ -106,6 +106,11 @@ fn the_rule_sets_have_the_published_figures() {
     check(AccuracyRuleSet::Bitwise, Dtype::F32, 0.0, 0.0);
     assert_eq!(AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E4m3), Some(25.0));
     assert_eq!(AccuracyRuleSet::Primus.snr_db_min(Dtype::F8E5m2), Some(20.0));
+    let by_words = |words, want| assert_eq!(primus_snr_db_min(words), want, "{words}");
+    by_words("gemm_fp8_blockwise", Some(25.0));
+    by_words("grouped_gemm E5M2", Some(20.0));
+    by_words("gemm_mxfp4", Some(10.0));
+    by_words("attention bf16", None);
     assert_eq!(AccuracyRuleSet::Torch.snr_db_min(Dtype::F8E5m2), None);
 }
 

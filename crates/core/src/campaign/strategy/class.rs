@@ -2,6 +2,7 @@
 //! from it.
 
 use crate::campaign::Campaign;
+use crate::hypothesis::Hypothesis;
 use crate::knowledge::KnownEntry;
 use crate::profile::Bottleneck;
 use karve_numerics::case::CaseSet;
@@ -9,6 +10,9 @@ use karve_numerics::stats;
 
 /// No entry that is ranked by its promise comes before those of the playbook.
 const PLAYBOOK_RANK: f64 = 1e9;
+
+/// Entries that a refusal names.
+const OPEN_MAX: usize = 12;
 
 /// A kernel's class.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +53,37 @@ pub fn kernel_class(campaign: &Campaign) -> Option<KernelClass> {
         _ => ('A'..='Z').collect(),
     };
     Some(KernelClass { bottleneck, why, order })
+}
+
+/// Why a hypothesis must name an entry of the playbook, if the policy has one, some of its entries
+/// were not tried yet, and it names none. Knobs alone need no entry.
+pub(in crate::campaign) fn outside_playbook(
+    campaign: &Campaign,
+    new: &Hypothesis,
+) -> Option<String> {
+    campaign.charter()?.policy.playbook.as_ref()?;
+    let is_knobs = new.sweep || !new.config.is_empty();
+    if new.entry.is_some() || is_knobs || campaign.charter()?.agenda.is_some() {
+        return None;
+    }
+    let tried = |id: &String| {
+        let stated = campaign.rounds().iter().filter_map(|round| round.hypothesis.as_ref());
+        stated.filter_map(|hypothesis| hypothesis.entry.as_ref()).any(|entry| entry == id)
+    };
+    let open = campaign.known().iter().filter(|known| known.refuted.is_empty());
+    let mut open: Vec<String> = open
+        .filter(|known| !tried(&known.id))
+        .filter_map(|known| Some(format!("{} {}", known.letter?, known.id)))
+        .collect();
+    open.sort();
+    open.truncate(OPEN_MAX);
+    (!open.is_empty()).then(|| {
+        format!(
+            "choose one optimization of the playbook and name it in \"entry\" ({}); a plan of your \
+             own is the last one of them",
+            open.join(", ")
+        )
+    })
 }
 
 /// Operations per byte, as the geometric mean over the visible cases.

@@ -15,7 +15,7 @@ fn metric() -> Metric {
 
 /// One reading: by the metric and by CPU time.
 fn sample(value: f64, cpu: f64) -> Sample {
-    Sample { value, wall_us: 1_000_000, cpu_us: (cpu * 1e6) as u64, passes: None }
+    Sample { value, wall_us: 1_000_000, cpu_us: (cpu * 1e6) as u64, passes: None, snr_db: None }
 }
 
 /// A block from pairs of readings of A and B; the CPU clock says the same.

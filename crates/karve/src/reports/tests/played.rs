@@ -84,6 +84,7 @@ pub(super) fn charter() -> Charter {
             case_column: None,
             check_column: None,
             label: None,
+            snr_db_min: None,
         },
         metric: Metric {
             name: "time_ms".into(),
@@ -361,6 +362,7 @@ impl Player {
                 discarded: (step.block == 0).then_some(DiscardReason::WarmUp),
                 conditions: None,
             },
+            raw: None,
         }
     }
 }
@@ -432,7 +434,7 @@ fn gate(play: &Play) -> Gate {
 impl Player {
     fn sample(&self, case: usize, speed: f64) -> Sample {
         let passes = self.passes.map(|[base, faster]| if speed == 1.0 { base } else { faster });
-        Sample { value: self.value(case, speed), wall_us: 1, cpu_us: 1, passes }
+        Sample { value: self.value(case, speed), wall_us: 1, cpu_us: 1, passes, snr_db: None }
     }
 }
 

@@ -7,8 +7,7 @@ use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
-use karve_core::integrity::{self, Bucket, Transfer};
-use karve_core::knowledge::{EvidenceEffect, effect_of};
+use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::policy::WarmUpRule;
@@ -19,6 +18,7 @@ use karve_numerics::accuracy::SNR_DB_MAX;
 use karve_numerics::contract::CaseTensorError;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
+use std::collections::BTreeMap;
 
 /// A settled round, as all pages show it.
 pub(super) fn settled(
@@ -45,6 +45,8 @@ pub(super) fn settled(
         why => source.why(round, CELL_MAX),
         lesson => source.lesson(round, PARAGRAPH_MAX),
         predicted => paragraph(&predicted.join("; ")),
+        because => round.lesson.learning.as_deref().and_then(knowledge::root_cause)
+            .map(|why| paragraph(&why)),
         learning => learning(source, round),
         precedent => precedent(source, round),
         counters => super::counters(&round.lesson.seen),
@@ -67,6 +69,7 @@ fn precedent(source: &ReportSource<'_>, round: &RoundSummary) -> Option<Value> {
     let known = source.campaign.known().iter().find(|known| known.id == *id);
     Some(context! {
         entry => source.line(id, CELL_MAX),
+        family => knowledge::casebook_family(&format!("{id} {}", round.title())),
         confidence => known.map_or("unknown", |known| known.status.name()),
     })
 }
@@ -116,13 +119,26 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
             ratios => &layouts.ratios,
             clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
         }),
+        failure => round.gate.as_ref().and_then(failure_category).map(Serde),
+        build_ok => !matches!(round.gate, None | Some(Gate::BuildFailed { .. })),
         errors => errors.collect::<Vec<_>>(),
+        snr_db => snr_by_case(source, round),
         worst => worst(round),
         warm_up => warm_up(source.charter.policy.accept.warm_up),
         decision => decision(&round.verdict),
         findings => findings.collect::<Vec<_>>(),
-        transfer => transfer(source, round),
+        transfer => super::transfer::transfer(source, round),
         ..next(source, round)
+    }
+}
+
+/// What kind of failure a gate saw.
+fn failure_category(gate: &Gate) -> Option<FailureCategory> {
+    match gate {
+        Gate::BuildFailed { category, .. } | Gate::WrongResult { category, .. } => Some(*category),
+        Gate::TimedOut { .. } => Some(FailureCategory::RuntimeHang),
+        Gate::OutOfScope { .. } | Gate::Dishonest { .. } => Some(FailureCategory::Other),
+        Gate::Passed => None,
     }
 }
 
@@ -155,6 +171,16 @@ fn worst(round: &RoundSummary) -> Value {
     }
 }
 
+/// The least signal-to-noise ratio on each case, under a contract.
+fn snr_by_case(source: &ReportSource<'_>, round: &RoundSummary) -> BTreeMap<String, f64> {
+    let mut least = BTreeMap::new();
+    for error in &round.errors {
+        let of_case = least.entry(source.line(&error.case, CELL_MAX)).or_insert(SNR_DB_MAX);
+        *of_case = error.error.snr_db.min(*of_case);
+    }
+    least
+}
+
 /// A hypothesis, before or after its verdict.
 pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value {
     let paragraph = |text: &str| guard.line(text, PARAGRAPH_MAX);
@@ -171,6 +197,12 @@ pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value
         counters => listed(&stated.counters),
         gate => stated.gate.as_deref().map(paragraph),
         knobs => knobs.collect::<Vec<_>>(),
+        files => stated.files.iter().map(|file| paragraph(file)).collect::<Vec<_>>(),
+        alternatives => stated.alternatives.iter().map(|idea| paragraph(idea)).collect::<Vec<_>>(),
+        risks => match stated.high_risk {
+            true => vec!["control flow or data layout changes"],
+            false => Vec::new(),
+        },
     }
 }
 
@@ -256,14 +288,14 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
         passed => gate.is_some_and(Gate::passed),
         comparison => decided.map(|(comparison, set)| context! {
             set,
-            ..comparison_page(source, comparison)
+            ..comparison_page(source, figures, comparison)
         }),
         ratio => round.ratio(),
         cumulative_ratio => round.cumulative_ratio,
         cumulative_note => unchecked_note(round.unchecked_keeps),
         check => round.check.as_ref().map(|check| context! {
             claimed => check.claimed,
-            ..comparison_page(source, &check.comparison)
+            ..comparison_page(source, figures, &check.comparison)
         }),
         peak_share => sol(round.cumulative_ratio),
         peak_points => sol(round.cumulative_ratio)
@@ -311,59 +343,6 @@ fn signals(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<Value> {
         }
     });
     all.collect()
-}
-
-/// Whether the gain applies in real use, by the findings of the audit.
-fn transfer(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
-    let classified = integrity::classify(&round.findings, source.campaign.standing_proof());
-    let share = source.charter.audit.weight_share;
-    context! {
-        kind => Serde(classified.transfer()),
-        buckets => Serde(&classified.buckets),
-        about => classified.describe(),
-        cache_key => classified.cache_key.as_deref().map(|key| source.line(key, CELL_MAX)),
-        bound => round.ratio().zip(share).map(|(ratio, share)| ratio.min(1.0 + share)),
-        decision => classified.transfer().decision(),
-        id_audit => id_audit(source, round),
-        trace => trace(&classified.buckets),
-        groups => groups(source, round),
-    }
-}
-
-/// What the audit found that is kept by the identity of an object.
-fn id_audit(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
-    const RULES: [&str; 4] = ["identity-cache", "weak-reference", "tensor-memo", "weight-cache"];
-    let found = round.findings.iter().filter(|found| RULES.contains(&found.rule.as_str()));
-    found.map(|found| source.line(&found.what, CELL_MAX)).collect()
-}
-
-/// How often a cache of these kinds is hit in real training, where inputs differ in every step and
-/// weights change between steps.
-fn trace(buckets: &[Bucket]) -> &'static str {
-    if buckets.iter().any(|bucket| bucket.transfer() == Transfer::Overfit) {
-        return "0 hits in 4 steps (0%): inputs and gradients differ in every step";
-    }
-    match buckets.contains(&Bucket::W1) {
-        true => "4 hits in 8 uses (50%): the backward pass of each step finds the weights",
-        false => "no cache, so nothing to hit",
-    }
-}
-
-/// Whether the gain depends on how rows are distributed among groups.
-fn groups(source: &ReportSource<'_>, round: &RoundSummary) -> String {
-    let fixed = round.findings.iter().find(|found| found.rule == "fixed-groups");
-    let op = source.charter.target.op.to_lowercase();
-    let is_grouped = ["group", "moe", "expert"].iter().any(|word| op.contains(word));
-    match (fixed, is_grouped, source.charter.contract.is_some()) {
-        (Some(found), ..) => source.line(&found.what, CELL_MAX),
-        (None, false, _) => "not a grouped kernel".to_owned(),
-        (None, true, true) => {
-            "skewed and empty groups were played, if an input draws groups".into()
-        }
-        (None, true, false) => {
-            "as far as the listed cases go: list a skewed one, or use a contract".to_owned()
-        }
-    }
 }
 
 /// What the library learned from the round.

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use crate::campaign::{Event, Step};
+use crate::hypothesis::Hypothesis;
 use crate::knowledge::{
     Action, EntryKind, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, Scope,
     effect_of,
@@ -45,6 +46,7 @@ fn profile(values: &[(&str, f64)]) -> Profile {
         assert!(kernel.set(name, *value, ProfileSource::default()));
     }
     Profile {
+        assembly: None,
         commit: "base".into(),
         depth: ProfileDepth::Light,
         bottleneck: Bottleneck::Unknown,
@@ -464,6 +466,7 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
         assert!(kernel.set(name, *value, ProfileSource::default()));
     }
     Profile {
+        assembly: None,
         commit: commit.to_owned(),
         depth: ProfileDepth::Light,
         bottleneck: Bottleneck::Unknown,
@@ -607,4 +610,33 @@ fn tilegym_orders_its_playbook_by_the_class_of_the_kernel() {
     assert!(class.unwrap().starts_with("balanced (20.0 operations per byte, between 10 and 50"));
     assert_eq!(shown, ["tma", "tf32", "hints", "tiles", "token"]);
     assert_eq!(order("M*M*M", Preset::Strict), (None, Vec::new()));
+}
+
+#[test]
+fn under_tilegym_a_round_chooses_one_entry_of_the_playbook() {
+    let lettered = |id: &str, letter| KnownEntry { letter: Some(letter), ..known(id, 1.1) };
+    let check = |preset, entry: Option<&str>, want: Option<&str>| {
+        let mut script = script(&[0.9]);
+        script.charter.policy = policy(preset);
+        script.known = vec![lettered("tma", 'A'), lettered("plan", 'L'), known("other", 1.1)];
+        let (campaign, _) = play(&script);
+        let new = Hypothesis { entry: entry.map(str::to_owned), ..Hypothesis::default() };
+        let refused = outside_playbook(&campaign, &new);
+        assert_eq!(refused.is_some(), want.is_some(), "{refused:?}");
+        assert!(refused.unwrap_or_default().contains(want.unwrap_or_default()));
+    };
+    check(Preset::Tilegym, None, Some("name it in \"entry\" (A tma, L plan)"));
+    check(Preset::Tilegym, Some("plan"), None);
+    check(Preset::Strict, None, None);
+}
+
+#[test]
+fn who_turns_elsewhere_is_sent_to_the_pages_of_the_device_and_language_again() {
+    let mut script = script(&[0.9, 0.9]);
+    let page = KnownEntry { kind: EntryKind::Technique, ..known("gfx942-facts", 1.0) };
+    script.known = vec![page, known("tiles", 1.1)];
+    let (campaign, _) = play(&script);
+    let directive = directive(&campaign);
+    assert!(directive.turn_to.is_some());
+    assert_eq!(directive.revisit, ["gfx942-facts: do the gfx942-facts thing"]);
 }
