@@ -353,8 +353,11 @@ pub(super) fn note_imported(
             };
             let root = path.split('.').next().unwrap_or_default();
             let last = path.rsplit('.').next().unwrap_or_default();
+            // What a function of such a module returns is a value, not the module's.
             let submodule = is_listed("python-numeric-modules", root)
-                && (path == root || is_listed("python-submodules", last));
+                && (path == root
+                    || is_listed("python-submodules", last)
+                    || tree.kind(object) == "call");
             let shadowed = function.locals.contains(tree.text(object))
                 || function.params.contains_key(tree.text(object));
             let known = path == "os.environ" || submodule || shadowed;

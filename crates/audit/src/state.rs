@@ -20,6 +20,16 @@ const DEPTH_MAX: usize = 4;
 const STATEMENTS: [&str; 3] = ["expression_statement", "global_statement", "nonlocal_statement"];
 const CALLS: [&str; 2] = ["call_expression", "call"];
 const CLASSES: [&str; 4] = ["class_definition", "class_specifier", "struct_specifier", "impl_item"];
+/// What binds a name besides an assignment.
+const REBINDS: [&str; 7] = [
+    "global_statement",
+    "pattern_list",
+    "tuple_pattern",
+    "list_pattern",
+    "named_expression",
+    "with_item",
+    "import_from_statement",
+];
 const FUNCTIONS: [&str; 2] = ["function_definition", "function_item"];
 /// What sets all of its object, whatever was there.
 const SETS: [&str; 6] = ["store", "set", "clear", "memset", "fill", "fill_n"];
@@ -66,7 +76,7 @@ pub(super) fn examine(
     let fields = file.declared.is_some();
     let is_known = |name: &String| {
         let of_object = fields && name.starts_with("self.") && !counters.is_kept_member(name);
-        cached.contains(name) || of_object
+        cached.contains(name) || of_object || is_number(file.tree, name)
     };
     for (name, node) in given.into_iter().filter(|(name, _)| !is_known(name)) {
         let what = format!("`{}` returns data from an earlier call", file.tree.excerpt(node));
@@ -311,6 +321,23 @@ impl Counters<'_> {
             uses.any(|node| outlives_calls(tree, node))
         })
     }
+}
+
+/// Whether a name of a Python module is a number that nothing binds again, so that what is made with
+/// it may be written.
+fn is_number(tree: &SyntaxTree<'_>, name: &str) -> bool {
+    let named = |node: &NodeIndex| tree.kind(*node) == "identifier" && tree.text(*node) == name;
+    let is_bound_again = |node: &NodeIndex| tree.enclosing(*node, &REBINDS).is_some();
+    let mut values = tree.all().filter(named).filter(|node| tree.place(*node) == Some("left"));
+    let (Some(only), None) = (values.next(), values.next()) else {
+        return false;
+    };
+    let value = tree.parent(only).filter(|assignment| {
+        tree.kind(*assignment) == "assignment" && tree.enclosing(only, &FUNCTIONS).is_none()
+    });
+    let value = value.and_then(|assignment| tree.child(assignment, "right"));
+    value.is_some_and(|value| ["integer", "float"].contains(&tree.kind(value)))
+        && !tree.all().filter(named).any(|node| is_bound_again(&node))
 }
 
 /// Whether the use of a class makes something that outlives calls.

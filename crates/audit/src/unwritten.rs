@@ -171,10 +171,19 @@ fn use_of(tree: &SyntaxTree<'_>, node: NodeIndex) -> ArrayUse {
         "pattern_list" | "delete_statement" | "global_statement" => ArrayUse::Written,
         "assignment" => ArrayUse::Same,
         "return_statement" => ArrayUse::Returned,
+        "attribute" if is_given_address(tree, up) => ArrayUse::Written,
         "attribute" if NEUTRAL.contains(&tree.child_text(up, "attribute")) => ArrayUse::Same,
         // Everything else may write: a function of the file, a launch, a list of outputs.
         _ => ArrayUse::Written,
     }
+}
+
+/// Whether the address of an array is an argument: a launch by address may write there.
+fn is_given_address(tree: &SyntaxTree<'_>, attribute: NodeIndex) -> bool {
+    let call = tree.parent(attribute).filter(|up| tree.kind(*up) == "call");
+    let around = call.and_then(|call| tree.parent(call));
+    tree.child_text(attribute, "attribute") == "data_ptr"
+        && around.is_some_and(|around| tree.kind(around) == "argument_list")
 }
 
 /// How an expression is read, if it certainly is.
