@@ -43,14 +43,14 @@ fn a_campaign_of_another_host_is_not_continued() {
     let cpu = facts["cpu"].as_str().unwrap().to_owned();
     facts["cpu"] = "another CPU".into();
     facts["load"] = "99 99 99".into();
-    facts["no-such-cc"] = "no-such-cc 1.0".into();
+    facts["hipcc"] = "hipcc 0.1".into();
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
     let foreign = format!("{}\n", lines.join("\n"));
     fs::write(&path, &foreign).unwrap();
     lab.karve(&["run", "--yes"]).ends(3).complains(&[
         "the campaign toy was measured on another host or with other tools",
         &format!("cpu: another CPU, now {cpu}"),
-        "no-such-cc: no-such-cc 1.0, now none",
+        "hipcc: hipcc 0.1, now ",
         "karve run --new",
     ]);
     assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
