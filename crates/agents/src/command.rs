@@ -2,7 +2,8 @@
 //!
 //! The program is started once to propose and once to implement, in a fresh worktree at the
 //! parent. The brief is on its standard input and in the file that `KARVE_BRIEF` names;
-//! `KARVE_TASK` is `propose`, `implement`, `repair`, `review` or `learn`. The answer is what it
+//! `KARVE_TASK` is `propose`, `implement`, `repair`, `review`, `profile` or `learn`. The answer
+//! is what it
 //! writes to the file that `KARVE_ANSWER` names, or else its standard output. See docs/agents.md.
 
 mod own;

@@ -135,7 +135,7 @@ pub trait Agent: Debug {
     ) -> Result<AgentReply> {
         let _ = (question, workspace);
         Ok(AgentReply::Failed {
-            why: "this agent does not review".to_owned(),
+            why: "this agent answers no questions".to_owned(),
             usage: AgentUsage::default(),
         })
     }
@@ -157,9 +157,29 @@ pub trait Agent: Debug {
     }
 }
 
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// A change, which is reviewed.
+    Review,
+    /// The kernel, whose profile is reported.
+    Profile,
+}
+
+impl QuestionKind {
+    fn task(self) -> turn::TurnTask {
+        match self {
+            Self::Review => turn::TurnTask::Review,
+            Self::Profile => turn::TurnTask::Profile,
+        }
+    }
+}
+
 /// A self-contained question.
 #[derive(Debug)]
 pub struct AgentQuestion<'a> {
+    /// What it is about.
+    pub kind: QuestionKind,
     /// The round.
     pub round: u32,
     /// Which attempt of the round it is about.
@@ -229,7 +249,7 @@ pub fn brief_of(step: &Step, answer_to: &str, files_in: &Path) -> Result<Option<
     Ok(Some(brief.replacen(prompt::HERE, &files_in.display().to_string(), 1)))
 }
 
-pub use prompt::render_review;
+pub use prompt::{render_profile, render_review};
 
 /// A claim, to which the caller adds what else it knows.
 fn claim(title: String, mechanism: String, expected_ratio: f64) -> Hypothesis {

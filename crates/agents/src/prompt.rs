@@ -48,6 +48,7 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> Result<String> {
             pages => recall.pages.iter().map(library_entry).collect::<Vec<_>>(),
             refuted => shown.first(BriefPart::Refuted, recall.refuted.iter().map(library_entry)),
             profile => untrusted(profile.collect::<String>()),
+            report => report_of(brief, shown),
             audited => shown.first(BriefPart::Audited, brief.audited.iter().map(untrusted)),
             answers => shown.first(BriefPart::Answers, brief.answers.iter().map(untrusted)),
             errors => shown.first(BriefPart::Errors, brief.errors.iter().map(untrusted)),
@@ -55,6 +56,12 @@ pub(super) fn render_propose(brief: &Brief, answer_to: &str) -> Result<String> {
         };
         render("propose.md.j2", view)
     })
+}
+
+/// The report of the profiler, as long as a brief has room for a profile.
+fn report_of(brief: &Brief, shown: &BriefShares) -> String {
+    let text = brief.report.chars().take(shown.of(BriefPart::Profile));
+    untrusted(text.collect::<String>())
 }
 
 /// Asks to implement a hypothesis, or to fix what the gate refused.
@@ -106,6 +113,20 @@ pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Resul
             ..campaign(&step.brief, shown)
         };
         render("review.md.j2", view)
+    })
+}
+
+/// Asks for the report of a profile, with the errors in the last answer.
+pub fn render_profile(brief: &Brief, errors: &[String]) -> Result<String> {
+    fit(brief, |shown| {
+        let profile = brief.profile.chars().take(shown.of(BriefPart::Profile));
+        let view = context! {
+            version => brief.parent_version,
+            profile => untrusted(profile.collect::<String>()),
+            errors => errors.iter().map(untrusted).collect::<Vec<_>>(),
+            ..campaign(brief, shown)
+        };
+        render("profile.md.j2", view)
     })
 }
 

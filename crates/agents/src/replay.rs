@@ -2,13 +2,14 @@
 
 use super::{
     Agent, AgentQuestion, AgentReply, Implementation, LessonAnswer, LessonQuestion, Proposal,
-    Workspace,
+    QuestionKind, Workspace,
 };
 use crate::messages;
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{Event, ImplementStep, ProposalRefusal, Record};
 use karve_core::hypothesis::{Candidate, Hypothesis};
 use karve_core::knowledge::LessonNotes;
+use karve_core::profile::AgentProfile;
 use karve_core::roles::Review;
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, PatchResult};
@@ -28,6 +29,8 @@ pub struct ReplayAgent {
     absent: BTreeMap<(u32, u32, u32), String>,
     /// Which variant advanced, by round.
     chosen: BTreeMap<u32, u32>,
+    /// What the profiler reported, by round.
+    reports: BTreeMap<u32, Box<AgentProfile>>,
     /// What reviewers said, by round and attempt.
     reviews: BTreeMap<(u32, u32), Review>,
     /// Lessons by round.
@@ -53,6 +56,7 @@ impl ReplayAgent {
             candidates: BTreeMap::new(),
             absent: BTreeMap::new(),
             chosen: BTreeMap::new(),
+            reports: BTreeMap::new(),
             reviews: BTreeMap::new(),
             words: BTreeMap::new(),
             last: 0,
@@ -80,6 +84,9 @@ impl ReplayAgent {
             }
             Event::Reviewed { round, retry, review, .. } => {
                 self.reviews.insert((round, retry), *review);
+            }
+            Event::Profiled { round, profile } => {
+                self.reports.extend(profile.report.map(|report| (round, report)));
             }
             Event::Settled { round, .. } => self.last = round,
             Event::Learned { round, lesson, .. } => {
@@ -172,6 +179,16 @@ impl Agent for ReplayAgent {
 
     fn ask(&mut self, question: &AgentQuestion<'_>, _: &Workspace<'_>) -> Result<AgentReply> {
         let usage = AgentUsage::default();
+        if question.kind == QuestionKind::Profile {
+            let report = self.reports.get(&question.round);
+            return Ok(match report.filter(|report| !report.text.is_empty()) {
+                Some(report) => AgentReply::Replied { text: report.text.clone(), usage },
+                None => AgentReply::Failed {
+                    why: "the recorded campaign has no report here".to_owned(),
+                    usage,
+                },
+            });
+        }
         let review = self.reviews.get(&(question.round, question.retry));
         let said = review.and_then(messages::render_review);
         Ok(match said {

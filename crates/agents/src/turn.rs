@@ -25,6 +25,7 @@ pub(super) enum TurnTask {
     Repair,
     Review,
     Learn,
+    Profile,
     Trial,
 }
 
@@ -41,7 +42,12 @@ impl TurnTask {
     pub(super) fn limit_s(self, any_s: u64) -> u64 {
         match self {
             Self::Learn => any_s.min(LEARN_S),
-            Self::Propose | Self::Implement | Self::Repair | Self::Review | Self::Trial => any_s,
+            Self::Propose
+            | Self::Implement
+            | Self::Repair
+            | Self::Review
+            | Self::Profile
+            | Self::Trial => any_s,
         }
     }
 
@@ -49,7 +55,7 @@ impl TurnTask {
     pub(super) fn changes_files(self) -> bool {
         match self {
             Self::Implement | Self::Repair => true,
-            Self::Propose | Self::Review | Self::Learn | Self::Trial => false,
+            Self::Propose | Self::Review | Self::Learn | Self::Profile | Self::Trial => false,
         }
     }
 
@@ -61,6 +67,7 @@ impl TurnTask {
             Self::Repair => "repair",
             Self::Review => "review",
             Self::Learn => "learn",
+            Self::Profile => "profile",
             Self::Trial => "trial",
         }
     }
@@ -156,7 +163,7 @@ impl<T: TextAgent> Agent for T {
         workspace: &Workspace<'_>,
     ) -> Result<AgentReply> {
         let text = format!("{}\nAnswer {}.\n", question.brief, T::ANSWER_TO);
-        let request = reading(TurnTask::Review, question.round, &text);
+        let request = reading(question.kind.task(), question.round, &text);
         Ok(self.run_turn(request, workspace)?.answered())
     }
 

@@ -40,7 +40,7 @@ pub use phase_cost::{PhaseCost, WorkPhase};
 pub use plausible::KeepEvidence;
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
-pub use reviewing::{ReviewReply, ReviewStep, ReviewTurns, UnreadableReview, last_usage};
+pub use reviewing::ReviewStep;
 pub use round::{LayoutResults, LayoutTrial, RoundPhase, RoundState, RoundSummary, RunningDuel};
 pub use signals::signals_of;
 pub use stop_reason::StopReason;

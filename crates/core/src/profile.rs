@@ -5,10 +5,12 @@ pub mod compare;
 pub mod counters;
 mod instructions;
 pub mod predicate;
+mod report;
 
 pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
 pub use instructions::instruction_mix;
 pub use predicate::{CounterValues, Predicate, PredicateValue};
+pub use report::{AgentProfile, REPORT_CHARS_MAX, ReportClaims, ReportedValue};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,6 +125,9 @@ pub struct Profile {
     /// The artifact with the generated code, if the profile looked at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assembly: Option<String>,
+    /// What an agent in the role of a profiler reported, if one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<AgentProfile>>,
 }
 
 /// What was measured for one kernel.

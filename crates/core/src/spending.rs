@@ -1,5 +1,9 @@
 //! What agents used, by what they were asked for, and what a percent of kept gain cost.
 
+mod answers;
+
+pub use answers::{AnswerTurns, EndedTurns, TurnAnswer, UnreadableAnswer, last_usage};
+
 use serde::{Deserialize, Serialize};
 
 /// Most bytes per token: no text has fewer tokens than this implies, so a lower report is not
@@ -29,12 +33,14 @@ pub enum TurnPurpose {
     Review,
     /// To say what a round taught.
     Learn,
+    /// To report a profile.
+    Profile,
 }
 
 impl TurnPurpose {
     /// All of them, in the order of a round.
-    pub const ALL: [Self; 5] =
-        [Self::Propose, Self::Implement, Self::Repair, Self::Review, Self::Learn];
+    pub const ALL: [Self; 6] =
+        [Self::Profile, Self::Propose, Self::Implement, Self::Repair, Self::Review, Self::Learn];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -44,6 +50,7 @@ impl TurnPurpose {
             Self::Repair => "repair",
             Self::Review => "review",
             Self::Learn => "learn",
+            Self::Profile => "profile",
         }
     }
 }
@@ -89,6 +96,7 @@ pub struct Spending {
     repair: TurnTotals,
     review: TurnTotals,
     learn: TurnTotals,
+    profile: TurnTotals,
 }
 
 impl Spending {
@@ -104,6 +112,7 @@ impl Spending {
             TurnPurpose::Repair => &mut self.repair,
             TurnPurpose::Review => &mut self.review,
             TurnPurpose::Learn => &mut self.learn,
+            TurnPurpose::Profile => &mut self.profile,
         };
         spent.add(usage);
     }
@@ -116,6 +125,7 @@ impl Spending {
             TurnPurpose::Repair => self.repair,
             TurnPurpose::Review => self.review,
             TurnPurpose::Learn => self.learn,
+            TurnPurpose::Profile => self.profile,
         }
     }
 }
@@ -253,6 +263,7 @@ mod tests {
         spending.count(TurnPurpose::Learn, usage(0, 0.0));
         let spent = |turns, tokens, usd| TurnTotals { turns, tokens, usd };
         let want = [
+            TurnTotals::default(),
             spent(2, 10, 0.1),
             TurnTotals::default(),
             spent(2, u64::MAX, 0.0),

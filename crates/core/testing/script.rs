@@ -246,6 +246,7 @@ impl CampaignScript {
     fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
         Profile {
             assembly: None,
+            report: None,
             commit: commit.to_owned(),
             depth,
             bottleneck: Bottleneck::Memory,

@@ -102,6 +102,7 @@ fn profile(commit: &str) -> Result<Profile> {
     let parsed = profilers::parse(ProfilerTool::Ncu, &text).map_err(unreadable)?;
     Ok(Profile {
         assembly: None,
+        report: None,
         commit: commit.to_owned(),
         depth: karve_core::profile::ProfileDepth::Light,
         bottleneck: Bottleneck::Memory,

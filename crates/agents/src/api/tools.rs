@@ -83,7 +83,7 @@ impl ToolRights {
     /// The rights for a task.
     pub(super) fn of(task: TurnTask) -> Self {
         match task {
-            TurnTask::Propose | TurnTask::Review => Self::Read,
+            TurnTask::Propose | TurnTask::Review | TurnTask::Profile => Self::Read,
             TurnTask::Implement | TurnTask::Repair => Self::Work,
             TurnTask::Learn | TurnTask::Trial => Self::Answer,
         }

@@ -52,7 +52,7 @@ fn arguments(ask: &CliTurnRequest<'_>) -> Vec<String> {
     .to_vec();
     let (mode, mut tools) = match ask.task {
         TurnTask::Learn | TurnTask::Trial => ("default", ""),
-        TurnTask::Propose | TurnTask::Review => ("default", "Read,Grep,Glob"),
+        TurnTask::Propose | TurnTask::Review | TurnTask::Profile => ("default", "Read,Grep,Glob"),
         TurnTask::Implement | TurnTask::Repair => ("acceptEdits", "Read,Grep,Glob,Edit,Write"),
     };
     // A shell is allowed only in karve's sandbox.

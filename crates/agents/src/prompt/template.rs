@@ -18,9 +18,10 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 10] = templates![
+const TEMPLATES: [(&str, &str); 11] = templates![
     "propose.md.j2",
     "implement.md.j2",
+    "profile.md.j2",
     "review.md.j2",
     "learn.md.j2",
     "claim.md.j2",

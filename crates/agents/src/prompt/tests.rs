@@ -90,6 +90,7 @@ fn bare() -> Brief {
         tips: Vec::new(),
         recall: LibraryRecall::default(),
         profile: String::new(),
+        report: String::new(),
         applied: None,
         limits: texts(&["language: C"]),
         parent_version: 2,
@@ -205,6 +206,7 @@ fn full() -> Brief {
             ..LibraryRecall::default()
         },
         profile: hostile("profile").repeat(40),
+        report: hostile("report").repeat(40),
         applied: Some(entry("e-3", Some("1.2x"))),
         limits: texts(&["registers: at most 128 per thread (168 now)", "language: C"]),
         task: Some(AgendaTask { unchecked: Some(hostile("unchecked")), ..knobs_task() }),
@@ -344,6 +346,8 @@ fn all() -> Vec<(String, String)> {
     push("implement-doubted", render_implement(&doubted(full())).unwrap());
     push("review-bare", review(bare(), &[]));
     push("review", review(Brief { tokens_max: 3_000, ..full() }, &[hostile("errors")]));
+    push("profile-bare", render_profile(&bare(), &[]).unwrap());
+    push("profile", render_profile(&full(), &[hostile("errors")]).unwrap());
     push("learn", learn());
     all
 }

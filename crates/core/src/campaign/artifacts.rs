@@ -2,6 +2,7 @@
 //! of them are checked.
 
 use super::Event;
+use crate::spending::UnreadableAnswer;
 
 impl Event {
     /// The artifact with the session log of the agent, if there is one.
@@ -13,13 +14,13 @@ impl Event {
             | Self::NotImplemented { session_log: log_file, .. }
             | Self::Reviewed { session_log: log_file, .. }
             | Self::Learned { session_log: log_file, .. } => log_file.as_deref(),
+            Self::Profiled { profile, .. } => profile.report.as_ref()?.session_log.as_deref(),
             Self::TargetDefined { .. }
             | Self::Prepared(_)
             | Self::MutationChecked { .. }
             | Self::TipsRead { .. }
             | Self::KnowledgeRead { .. }
             | Self::BaselineMeasured(_)
-            | Self::Profiled { .. }
             | Self::FinalProfiled { .. }
             | Self::Chosen { .. }
             | Self::Gated { .. }
@@ -34,13 +35,20 @@ impl Event {
         }
     }
 
+    /// Turns of an agent whose answers could not be read, so that it was asked again.
+    pub fn unread(&self) -> &[UnreadableAnswer] {
+        match self {
+            Self::Reviewed { earlier, .. } => earlier,
+            Self::Profiled { profile, .. } => {
+                profile.report.as_ref().map_or(&[], |report| &report.earlier)
+            }
+            _ => &[],
+        }
+    }
+
     /// The artifacts with the session logs of agents, in order.
     pub fn session_logs(&self) -> Vec<&str> {
-        let earlier = match self {
-            Self::Reviewed { earlier, .. } => earlier.as_slice(),
-            _ => &[],
-        };
-        let earlier = earlier.iter().filter_map(|turn| turn.session_log.as_deref());
+        let earlier = self.unread().iter().filter_map(|turn| turn.session_log.as_deref());
         earlier.chain(self.session_log()).collect()
     }
 

@@ -4,7 +4,7 @@ use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::gating::TuneStep;
 use super::refusal::ProposalRefusal;
-use super::reviewing::{ReviewStep, UnreadableReview};
+use super::reviewing::ReviewStep;
 use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
@@ -15,7 +15,7 @@ use crate::ladder::LadderResult;
 use crate::measurement::{BaselineReading, Block, Conditions, Environment, Gate};
 use crate::profile::{Profile, ProfileDepth};
 use crate::roles::{Review, RoutingDecision};
-use crate::spending::AgentUsage;
+use crate::spending::{AgentUsage, UnreadableAnswer};
 use crate::variants::VariantTrial;
 use crate::verdict::Verdict;
 use karve_numerics::case::CaseSet;
@@ -135,7 +135,7 @@ pub enum Event {
         session_log: Option<String>,
         /// Turns before the last one, whose replies could not be read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        earlier: Vec<UnreadableReview>,
+        earlier: Vec<UnreadableAnswer>,
     },
     /// The candidate was audited, built and tested.
     Gated {

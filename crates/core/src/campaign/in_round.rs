@@ -13,7 +13,7 @@ use crate::integrity::Transfer;
 use crate::lineage::KeptCommit;
 use crate::measurement::{Block, Gate};
 use crate::policy::StopRule;
-use crate::spending::{AgentUsage, TurnPurpose};
+use crate::spending::{AgentUsage, TurnPurpose, last_usage};
 use crate::variants::ImplementedVariant;
 use crate::verdict::{self, DropReason, DuelDeadline, DuelRuling, Verdict};
 use karve_numerics::case::CaseSet;
@@ -56,6 +56,13 @@ impl Campaign {
             Event::Profiled { round: of, profile } => {
                 if *of != round.number || !matches!(round.phase, RoundPhase::Profiling) {
                     return not_due();
+                }
+                for turn in record.event.unread() {
+                    self.count(round, TurnPurpose::Profile, turn.usage);
+                }
+                if let Some(report) = &profile.report {
+                    let last = last_usage(report.usage, &report.earlier);
+                    self.count(round, TurnPurpose::Profile, last);
                 }
                 self.facts.profile = Some(profile.clone());
                 let first = &mut self.facts.first_profile;

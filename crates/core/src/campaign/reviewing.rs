@@ -11,16 +11,12 @@ use crate::hypothesis::{Candidate, Hypothesis};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::{Review, SignalAssessment};
-use crate::spending::{AgentUsage, TurnPurpose};
+use crate::spending::{AnswerTurns, TurnPurpose, last_usage};
 use crate::verdict::{self, Verdict};
 use karve_numerics::case::CaseSet;
-use serde::{Deserialize, Serialize};
 
 /// Reviews of one round at most.
 const REVIEWS_MAX: usize = 4;
-
-/// How often a reviewer is asked: again with every error listed, if its reply cannot be read.
-const TURNS_MAX: usize = 2;
 
 /// A review of a candidate by another agent, before its gate.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,87 +48,18 @@ pub(super) enum ReviewTime {
     AfterDuel,
 }
 
-/// A turn of a reviewer whose reply could not be read, so that it was asked again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UnreadableReview {
-    /// What was wrong with it.
-    pub errors: Vec<String>,
-    /// What it used.
-    pub usage: AgentUsage,
-    /// The artifact with the session log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_log: Option<String>,
-}
-
-/// What the last turn of a reviewer used: the total minus the earlier turns.
-pub fn last_usage(all: AgentUsage, earlier: &[UnreadableReview]) -> AgentUsage {
-    earlier.iter().fold(all, |left, turn| left.minus(turn.usage))
-}
-
-/// What came of one turn of a reviewer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReviewReply {
-    /// A review.
-    Read(Review),
-    /// A reply that cannot be read, and everything that is wrong with it.
-    Unreadable(Vec<String>),
-    /// No reply, and why. The reviewer is not asked again.
-    Missing(String),
-}
-
-/// The turns of a reviewer about one candidate.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReviewTurns {
-    review: Option<Review>,
-    is_missing: bool,
-    turns: Vec<UnreadableReview>,
-}
-
-impl ReviewTurns {
-    /// Whether the reviewer is asked, for the first time or again.
-    pub fn is_due(&self) -> bool {
-        self.review.is_none() && !self.is_missing && self.turns.len() < TURNS_MAX
-    }
-
-    /// What was wrong with the last reply.
-    pub fn errors(&self) -> &[String] {
-        self.turns.last().map_or(&[], |turn| &turn.errors)
-    }
-
-    /// What all turns used.
-    pub fn usage(&self) -> AgentUsage {
-        self.turns.iter().fold(AgentUsage::default(), |sum, turn| sum.plus(turn.usage))
-    }
-
-    /// Adds a turn.
-    pub fn add(&mut self, reply: ReviewReply, usage: AgentUsage, session_log: Option<String>) {
-        let errors = match reply {
-            ReviewReply::Read(review) => {
-                self.review = Some(review);
-                Vec::new()
-            }
-            ReviewReply::Unreadable(errors) => errors,
-            ReviewReply::Missing(why) => {
-                self.is_missing = true;
-                vec![why]
-            }
-        };
-        self.turns.push(UnreadableReview { errors, usage, session_log });
-    }
-
+impl AnswerTurns<Review> {
     /// The event of the last turn. Without a review, the step has failed for the last reason.
-    pub fn into_event(mut self, step: &ReviewStep) -> Event {
-        let (usage, why) = (self.usage(), self.errors().join("; "));
-        let last = self.turns.pop();
-        let failed = || Review::failed(&step.candidate.tree, &why);
+    pub fn into_event(self, step: &ReviewStep) -> Event {
+        let turns = self.end();
+        let failed = || Review::failed(&step.candidate.tree, &turns.why);
         Event::Reviewed {
             round: step.round,
             retry: step.retry,
-            review: Box::new(self.review.unwrap_or_else(failed)),
-            usage,
-            session_log: last.and_then(|turn| turn.session_log),
-            earlier: self.turns,
+            review: Box::new(turns.answer.unwrap_or_else(failed)),
+            usage: turns.usage,
+            session_log: turns.session_log,
+            earlier: turns.earlier,
         }
     }
 }

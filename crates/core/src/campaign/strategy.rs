@@ -147,6 +147,8 @@ pub struct Brief {
     pub recall: LibraryRecall,
     /// The end of the last profile.
     pub profile: String,
+    /// What an agent in the role of a profiler says about it.
+    pub report: String,
     /// The library entry that the hypothesis of the round applies.
     pub applied: Option<BriefEntry>,
     /// Limits of a change: registers, occupancy, control level.
@@ -204,6 +206,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     let round = campaign.current_round().map_or(0, |round| round.number);
     let charter = campaign.charter();
     let digest = campaign.profile().map_or("", |profile| &profile.digest);
+    let report = campaign.profile().and_then(|profile| profile.report.as_ref());
     let visible = campaign.cases_of(CaseSet::Full);
     let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).map(|t| clip(t)).collect();
     let short = |tip: &Tip| Tip { source: clip(&tip.source), text: clip(&tip.text) };
@@ -226,6 +229,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         recall: recall(campaign),
         task: campaign.task(),
         profile: digest.chars().take(DIGEST_MAX).collect(),
+        report: report.map_or_else(String::new, |report| report.for_brief()),
         applied: applied_entry(campaign),
         limits: limits(campaign),
         parent_version: campaign.lineage().best().map_or(0, |kept| kept.round),

@@ -1,6 +1,6 @@
 //! How agents are asked: how long a brief may be, and who takes which role.
 
-use crate::roles::{Role, RoleTable};
+use crate::roles::{Duty, Role, RoleTable};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +45,12 @@ impl AskRule {
     pub fn planner(&self) -> Option<&Role> {
         let role = self.role_table.as_ref()?.planner()?;
         self.agents.contains_key(&role.name).then_some(role)
+    }
+
+    /// The role that is asked to report each profile, if any.
+    pub fn profiler(&self) -> Option<&Role> {
+        let mut roles = self.role_table.as_ref()?.role.iter();
+        roles.find(|role| role.may(Duty::Profile) && self.agents.contains_key(&role.name))
     }
 
     /// The role that reviews a change before its gate, if any.

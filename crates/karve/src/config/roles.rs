@@ -112,10 +112,10 @@ fn take_table(
                 .error_at(&at, format!("there is no agent `{}`", shown(agent)))
                 .hint(format!("{hint}; name it in [agents] of karve.toml")));
         }
-        let reviews = role.may(Duty::Review);
+        let answers = role.may(Duty::Review) || role.may(Duty::Profile);
         let is_mute = agent == EXTERNAL || agent.starts_with("replay:");
         let is_scripted = agent == SCRIPTED && !agents.contains_key(agent);
-        if is_mute || (reviews && (agent == "builtin" || is_scripted)) {
+        if is_mute || (answers && (agent == "builtin" || is_scripted)) {
             let message = format!("the agent `{}` cannot take the role {name}", shown(agent));
             return Err(source
                 .error_at(&at, message)

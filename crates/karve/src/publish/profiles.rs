@@ -26,6 +26,10 @@ pub(super) fn folder(campaign: &Campaign, round: u32) -> String {
 pub(super) fn write(dir: &CampaignDir, folder: &str, profile: &Profile) -> Result<()> {
     let home = dir.join("profiles").join(folder);
     files::write_derived(&home.join("profile_summary.md"), summary(folder, profile).as_bytes())?;
+    if let Some(report) = &profile.report {
+        let said = report.for_brief();
+        files::write_derived(&home.join("profiler_report.md"), said.as_bytes())?;
+    }
     let outputs = [("raw_output.txt", &profile.artifact), ("assembly.txt", &profile.assembly)];
     for (name, hash) in outputs {
         if let Some(hash) = hash {

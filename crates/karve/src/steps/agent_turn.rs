@@ -124,6 +124,10 @@ pub fn asked_agent(context: &Context, campaign: &Campaign, event: &Event) -> Opt
             let reviewer = context.charter.asks.reviewer();
             reviewer.map(|role| role.name.as_str())
         }
+        Event::Profiled { profile, .. } => match &profile.report {
+            Some(report) => Some(report.role.as_str()),
+            None => return None,
+        },
         Event::Learned { session_log: Some(_), .. } => None,
         _ => return None,
     };

@@ -83,6 +83,7 @@ fn collect_profile(
         diagnosis: None,
         notes: Vec::new(),
         assembly: None,
+        report: None,
     };
     let harness = context.harness();
     let built = match split(context.repos.built(&harness, commit))? {

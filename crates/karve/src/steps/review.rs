@@ -3,8 +3,9 @@
 
 use super::agent_turn;
 use super::context::Context;
-use karve_agents::{AgentQuestion, AgentReply, messages, render_review};
-use karve_core::campaign::{Campaign, Event, ReviewReply, ReviewStep, ReviewTurns};
+use karve_agents::{AgentQuestion, AgentReply, QuestionKind, messages, render_review};
+use karve_core::campaign::{Campaign, Event, ReviewStep};
+use karve_core::spending::{AnswerTurns, TurnAnswer};
 use karve_harness::store;
 use karve_os::error::Result;
 
@@ -17,12 +18,17 @@ pub(crate) fn perform(
     let patch = String::from_utf8_lossy(&patch).into_owned();
     let mut setup = agent_turn::setup(context, campaign);
     let before = setup.spent;
-    let mut turns = ReviewTurns::default();
+    let mut turns = AnswerTurns::default();
     while turns.is_due() {
         setup.spent = before.plus(turns.usage());
         let brief = render_review(step, &patch, turns.errors())?;
-        let question =
-            AgentQuestion { round: step.round, retry: step.retry, role: &step.role, brief: &brief };
+        let question = AgentQuestion {
+            kind: QuestionKind::Review,
+            round: step.round,
+            retry: step.retry,
+            role: &step.role,
+            brief: &brief,
+        };
         let commit = &step.candidate.commit;
         let (answered, session_log) =
             agent_turn::turn_at_commit(context, commit, &setup, |agent, workspace| {
@@ -31,9 +37,9 @@ pub(crate) fn perform(
         let (reply, usage) = match answered {
             AgentReply::Replied { text, usage } => {
                 let read = messages::review_of(&step.candidate.tree, &text);
-                (read.map_or_else(ReviewReply::Unreadable, ReviewReply::Read), usage)
+                (read.map_or_else(TurnAnswer::Unreadable, TurnAnswer::Read), usage)
             }
-            AgentReply::Failed { why, usage } => (ReviewReply::Missing(why), usage),
+            AgentReply::Failed { why, usage } => (TurnAnswer::Missing(why), usage),
         };
         turns.add(reply, usage, session_log);
     }

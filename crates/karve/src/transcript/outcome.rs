@@ -1,9 +1,9 @@
 //! The outcome of the turns of an event, in words: as the campaign recorded it, not as the agent
 //! described it.
 
-use karve_core::campaign::{Campaign, Event, Record, last_usage};
+use karve_core::campaign::{Campaign, Event, Record};
 use karve_core::knowledge::Lesson;
-use karve_core::spending::AgentUsage;
+use karve_core::spending::{AgentUsage, last_usage};
 
 /// A turn that an event records.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,7 @@ fn round_of(event: &Event) -> Option<u32> {
         | Event::Implemented { round, .. }
         | Event::NotImplemented { round, .. }
         | Event::Reviewed { round, .. }
+        | Event::Profiled { round, .. }
         | Event::Learned { round, .. } => Some(*round),
         _ => None,
     }
@@ -74,11 +75,7 @@ fn variant_of(event: &Event) -> Option<u32> {
 }
 
 fn turn_records<'a>(event: &'a Event, refused: &[String]) -> Vec<TurnRecord<'a>> {
-    let earlier = match event {
-        Event::Reviewed { earlier, .. } => earlier.as_slice(),
-        _ => &[],
-    };
-    let unread = earlier.iter().filter_map(|turn| {
+    let unread = event.unread().iter().filter_map(|turn| {
         Some(TurnRecord {
             session_log: turn.session_log.as_deref()?,
             outcome: format!("refused: {}", turn.errors.join("; ")),
@@ -123,6 +120,10 @@ fn outcome(event: &Event, refused: &[String]) -> (String, AgentUsage) {
         Event::Reviewed { review, usage, earlier, .. } => {
             (review.describe(), last_usage(*usage, earlier))
         }
+        Event::Profiled { profile, .. } => match &profile.report {
+            Some(report) => (report.describe(), last_usage(report.usage, &report.earlier)),
+            None => (String::new(), AgentUsage::default()),
+        },
         Event::Learned { lesson, usage, .. } => (taught(lesson), *usage),
         _ => (String::new(), AgentUsage::default()),
     }

@@ -244,9 +244,14 @@ impl Screen for PlainScreen {
                     }
                 }
             }
-            Event::Profiled { profile, .. } | Event::FinalProfiled { profile } => {
-                self.profile_line(profile)
+            Event::Profiled { round, profile } => {
+                self.profile_line(profile);
+                if let Some(report) = &profile.report {
+                    let said = safe(&report.describe(), 160);
+                    self.line(&format!("profiler  round {round}: {said}"));
+                }
             }
+            Event::FinalProfiled { profile } => self.profile_line(profile),
             Event::Chosen { round, first, tryouts } => self.line(&format!(
                 "chosen    round {round}: candidate {} of {}",
                 first + 1,

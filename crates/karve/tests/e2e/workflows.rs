@@ -272,3 +272,72 @@ fn a_bundle_is_refused_where_a_round_is_one_change_and_its_parts_are_told() {
         assert_eq!(summary.contains("- Part: launch.sh (WARPS), not stated"), refused == 0);
     }
 }
+
+/// What a profiler says in its published form.
+fn profile_report(class: &str, dram: u32) -> String {
+    format!(
+        "## Profile: toy v0 | n=1\n### Stages\n\
+         | Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n\
+         | attend | 101 | - | {dram} | 21 | {class} | loads wait |\n\
+         ### Bottleneck: {class}-bound\nRoot cause: Every load goes to memory.\n\
+         ### Top 3 Opportunities\n1. split the rows -- est. 40% gain -- trigger: registers=168\n"
+    )
+}
+
+/// A hyper-mla campaign of one round whose profiler plays this; the brief of its proposal.
+fn profiled(profiler: &str) -> (Lab, String) {
+    let lab = lab("hyper-mla");
+    lab.unconfined();
+    let brief = lab.beside("brief").display().to_string();
+    lab.replace("karve.toml", "rounds = 10", "rounds = 1");
+    lab.script("1", "propose", &format!("cp \"$KARVE_BRIEF\" {brief}\n{}", claim("split", "")))
+        .script("1", "implement", "edit s/TIME=.*/TIME=50/");
+    lab.write("profiler.sh", &format!("[ \"$KARVE_TASK\" = profile ] || exit 9\n{profiler}\n"));
+    lab.configure(
+        "[agents.second]\ncommand = \"sh profiler.sh\"\n[roles.profiler]\nagent = \"second\"",
+    );
+    lab.commit().karve(&["run", "--yes"]).ends(0).shows(&["profiler  round 1: profiler"]);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    let told = fs::read_to_string(brief).unwrap();
+    (lab, told)
+}
+
+#[test]
+fn a_profiler_agent_reports_and_is_held_against_karves_counters() {
+    let says = |report: &str| format!("cat <<'END'\nHere it is:\n\n{report}END");
+    let (lab, told) = profiled(&says(&profile_report("Memory", 88)));
+    has(&told, &["## Report of the profiler", "1. split the rows -- est. 40% gain", "dram_pct"]);
+    assert!(!told.contains("Contradicted by"), "{told}");
+    let report = lab.events("profiled")[0]["profile"]["report"].clone();
+    assert_eq!((&report["role"], &report["checked"]), (&"profiler".into(), &5.into()), "{report}");
+    has(&page(&lab, "profiles/round-1_post_baseline/profiler_report.md"), &["## Profile: toy v0"]);
+    lab.karve(&["show", "1", "--transcript"]).ends(0).shows(&["profiler reported; 5 values agree"]);
+    lab.karve(&["verify"]).ends(0);
+    // A recording says it again, without the agent.
+    let replay = format!("replay:{}", lab.campaign("").display());
+    lab.karve(&["run", "--yes", "--new", "--agent", &replay]).ends(0);
+    let again = fs::read_to_string(lab.path(".karve/toy-2/events.jsonl")).unwrap();
+    has(&again, &["1. split the rows -- est. 40% gain"]);
+
+    // What it makes up is contradicted in the brief, and decides nothing.
+    let (_, told) = profiled(&says(&profile_report("Latency", 12)));
+    has(
+        &told,
+        &["Contradicted by karve's own profile: it says dram_pct=12, karve measured 90", "latency"],
+    );
+    // A malformed report is asked for once more; without one, karve's own profile stands alone.
+    let good = profile_report("Memory", 88);
+    let (lab, told) = profiled(&format!(
+        "if grep -q 'Stages\" is missing' \"$KARVE_BRIEF\"; then cat <<'END'\n{good}END\n\
+         else echo '## Profile: toy v0 | n=1'; fi"
+    ));
+    has(&told, &["1. split the rows -- est. 40% gain"]);
+    let report = lab.events("profiled")[0]["profile"]["report"].clone();
+    assert_eq!(report["earlier"].as_array().map(Vec::len), Some(1));
+    for mute in ["exit 3", "echo nothing"] {
+        let (_, told) = profiled(mute);
+        has(&told, &["## Profile of the parent", "dram_pct"]);
+        assert!(!told.contains("## Report of the profiler"), "{told}");
+    }
+}

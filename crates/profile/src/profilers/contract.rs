@@ -13,9 +13,11 @@
 //! The report is untrusted data: each value is checked, every error is reported with its line,
 //! and missing values are not invented.
 
+mod claims;
 mod figures;
 mod sections;
 
+pub use claims::claims_of;
 pub use figures::pairs;
 
 use figures::{change_holds, duration, figure};

@@ -1,11 +1,11 @@
 //! A review before the gate: recorded, fixed or dropped as the policy says, and never a pass.
 
 use super::{edit, verdicts};
-use crate::campaign::{Campaign, Event, Record, ReviewReply, ReviewTurns, Step, UnreadableReview};
+use crate::campaign::{Campaign, Event, Record, Step};
 use crate::measurement::Gate;
 use crate::policy::ReviewRule;
 use crate::roles::{Review, ReviewAdvice};
-use crate::spending::{AgentUsage, TurnPurpose};
+use crate::spending::{AgentUsage, AnswerTurns, TurnAnswer, TurnPurpose, UnreadableAnswer};
 use crate::testing::script::{CampaignScript, ScriptedAttempt, play, script, wrong_result};
 use crate::verdict::{DropReason, Verdict};
 
@@ -108,7 +108,7 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
     for record in &mut log {
         if let Event::Reviewed { usage: all, earlier, .. } = &mut record.event {
             *all = usage(30, 0.75);
-            *earlier = vec![UnreadableReview {
+            *earlier = vec![UnreadableAnswer {
                 errors: vec!["review_reason is missing".into()],
                 usage: usage(10, 0.25),
                 session_log: Some("first".into()),
@@ -127,7 +127,7 @@ fn every_turn_of_a_reviewer_is_counted_with_what_it_used() {
 
 /// Why the review of some replies failed, and how many turns came before the last; every reply
 /// must be asked for.
-fn asked(replies: Vec<ReviewReply>) -> (String, usize) {
+fn asked(replies: Vec<TurnAnswer<Review>>) -> (String, usize) {
     let (_, log) = play(&reviewed(ReviewRule::Record, ReviewAdvice::Agree));
     let mut campaign = Campaign::new();
     for record in &log {
@@ -135,7 +135,7 @@ fn asked(replies: Vec<ReviewReply>) -> (String, usize) {
             campaign.record(record).unwrap();
             continue;
         };
-        let mut turns = ReviewTurns::default();
+        let mut turns = AnswerTurns::default();
         for (reply, tokens) in replies.into_iter().zip(1..) {
             assert!(turns.is_due(), "{turns:?}");
             let usage = AgentUsage { tokens, usd: 0.5, estimated: tokens > 1 };
@@ -157,9 +157,9 @@ fn asked(replies: Vec<ReviewReply>) -> (String, usize) {
 
 #[test]
 fn a_reviewer_whose_reply_cannot_be_read_is_asked_once_more() {
-    let bad = |why: &str| ReviewReply::Unreadable(vec![why.to_owned(), "more".to_owned()]);
-    let good = || ReviewReply::Read(Review { tree: "t-r1.0.0".into(), ..Review::default() });
-    let silent = || ReviewReply::Missing("it crashed".into());
+    let bad = |why: &str| TurnAnswer::Unreadable(vec![why.to_owned(), "more".to_owned()]);
+    let good = || TurnAnswer::Read(Review { tree: "t-r1.0.0".into(), ..Review::default() });
+    let silent = || TurnAnswer::Missing("it crashed".into());
     assert_eq!(asked(vec![good()]), (String::new(), 0));
     assert_eq!(asked(vec![bad("a"), good()]), (String::new(), 1));
     assert_eq!(asked(vec![bad("a"), bad("b")]), ("b; more".into(), 1));

@@ -47,6 +47,7 @@ fn profile(values: &[(&str, f64)]) -> Profile {
     }
     Profile {
         assembly: None,
+        report: None,
         commit: "base".into(),
         depth: ProfileDepth::Light,
         bottleneck: Bottleneck::Unknown,
@@ -467,6 +468,7 @@ fn profiled(commit: &str, values: &[(&str, f64)]) -> Profile {
     }
     Profile {
         assembly: None,
+        report: None,
         commit: commit.to_owned(),
         depth: ProfileDepth::Light,
         bottleneck: Bottleneck::Unknown,
