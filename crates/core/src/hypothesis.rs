@@ -118,6 +118,37 @@ pub struct ChangePart {
     pub stated: bool,
 }
 
+/// What a part of a kept change is worth.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PartShare {
+    /// Where it is, and the names that it is about.
+    pub what: String,
+    /// How many times slower the kernel is without it, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower: Option<f64>,
+    /// Its share of the gain in percent, on a logarithmic scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// Why it was not measured.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+impl PartShare {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let Self { what, why, .. } = self;
+        let share = self.percent.map(|percent| format!(", {percent:.0}% of the gain"));
+        match self.slower {
+            Some(slower) => {
+                format!("{what}: without it {slower:.3}x slower{}", share.unwrap_or_default())
+            }
+            None => format!("{what}: cannot be left out: {why}"),
+        }
+    }
+}
+
 /// Files of a refused change that are named.
 const NAMED_MAX: usize = 10;
 

@@ -25,11 +25,23 @@ const KEYWORDS: &str = "and assert auto bool break case char class const constex
     type typedef uint32_t uint64_t uint8_t unsigned use using void volatile while with yield f32 \
     f64 i32 i64 u32 u64 usize elements index value result";
 
-/// A hunk: where it is, and the names on the lines that differ.
+/// A hunk: where it is, and the names on the lines that differ; with its own text and the lines
+/// of the patch that name its file.
 #[derive(Clone, Debug, Default)]
 struct ChangedHunk {
     place: String,
     names: BTreeSet<String>,
+    header: String,
+    text: String,
+}
+
+/// A part of a change that can be taken out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeparatePart {
+    /// Where it is, and the names that it is about.
+    pub what: String,
+    /// Its hunks, as a patch. All lines count from the start of the changed files.
+    pub patch: String,
 }
 
 /// The parts of a change, from its patch in the unified format.
@@ -37,6 +49,33 @@ pub fn parts_of(patch: &str, hypothesis: &Hypothesis) -> Vec<ChangePart> {
     let stated = format!("{} {}", hypothesis.title, hypothesis.mechanism);
     let stated = [stated.as_str()].into_iter().chain(hypothesis.steps.iter().map(String::as_str));
     let stated: BTreeSet<String> = stated.flat_map(words).collect();
+    let parts = joined(patch);
+    parts.iter().take(PARTS_MAX).map(|hunks| part(hunks, &stated)).collect()
+}
+
+/// The same parts, each as a patch of its own.
+pub fn separate_parts(patch: &str) -> Vec<SeparatePart> {
+    let separate = |hunks: &Vec<ChangedHunk>| SeparatePart {
+        what: part(hunks, &BTreeSet::new()).what,
+        patch: patch_of(hunks),
+    };
+    joined(patch).iter().take(PARTS_MAX).map(separate).collect()
+}
+
+/// The hunks as a patch, each file once.
+fn patch_of(hunks: &[ChangedHunk]) -> String {
+    let mut files: Vec<(&str, String)> = Vec::new();
+    for hunk in hunks {
+        match files.iter_mut().find(|(header, _)| *header == hunk.header) {
+            Some((_, text)) => text.push_str(&hunk.text),
+            None => files.push((&hunk.header, hunk.text.clone())),
+        }
+    }
+    files.into_iter().map(|(header, text)| format!("{header}{text}")).collect()
+}
+
+/// The hunks of a patch, joined by the places and names that they share.
+fn joined(patch: &str) -> Vec<Vec<ChangedHunk>> {
     let mut parts: Vec<Vec<ChangedHunk>> = Vec::new();
     for hunk in hunks(patch) {
         let joins = |part: &Vec<ChangedHunk>| {
@@ -49,8 +88,7 @@ pub fn parts_of(patch: &str, hypothesis: &Hypothesis) -> Vec<ChangePart> {
         parts = apart;
         parts.push(joined.into_iter().flatten().chain([hunk]).collect());
     }
-    parts.truncate(PARTS_MAX);
-    parts.iter().map(|hunks| part(hunks, &stated)).collect()
+    parts
 }
 
 fn part(hunks: &[ChangedHunk], stated: &BTreeSet<String>) -> ChangePart {
@@ -94,18 +132,30 @@ fn names_in(line: &str) -> impl Iterator<Item = String> + '_ {
 fn hunks(patch: &str) -> Vec<ChangedHunk> {
     let mut hunks: Vec<ChangedHunk> = Vec::new();
     let mut file = "";
+    let mut header = String::new();
     let mut open: Option<ChangedHunk> = None;
-    for line in patch.lines() {
-        if let Some(path) = line.strip_prefix("+++ ") {
-            file = path.strip_prefix("b/").unwrap_or(path);
-        } else if let Some(rest) = line.strip_prefix("@@ ") {
+    for raw in patch.split_inclusive('\n') {
+        let line = raw.trim_end_matches(['\n', '\r']);
+        if let Some(rest) = line.strip_prefix("@@ ") {
             hunks.extend(open.take());
             let function = rest.split_once("@@").map_or("", |(_, header)| header.trim());
-            open = Some(ChangedHunk { place: place(file, function), names: BTreeSet::new() });
+            open = Some(ChangedHunk {
+                place: place(file, function),
+                names: BTreeSet::new(),
+                header: header.clone(),
+                text: raw.to_owned(),
+            });
         } else if line.starts_with("diff ") {
             hunks.extend(open.take());
-        } else if let (Some(hunk), Some(code)) = (&mut open, line.strip_prefix(['+', '-'])) {
-            hunk.names.extend(names_in(code));
+            header = raw.to_owned();
+        } else if let Some(hunk) = &mut open {
+            hunk.text.push_str(raw);
+            hunk.names.extend(line.strip_prefix(['+', '-']).into_iter().flat_map(names_in));
+        } else {
+            header.push_str(raw);
+            if let Some(path) = line.strip_prefix("+++ ") {
+                file = path.strip_prefix("b/").unwrap_or(path);
+            }
         }
     }
     hunks.extend(open);
@@ -207,6 +257,24 @@ mod tests {
         let refused = Policy { bundles: BundleRule::Refuse, ..Preset::HyperMla.policy() };
         assert_eq!(refused.unstated(&parts).len(), 4, "more than five");
         assert_eq!(refused.unstated(&parts[..5]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn parts_are_patches_of_their_own() {
+        let file =
+            |name: &str| format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n");
+        let hunk =
+            |at: u32, function: &str, lines: &str| format!("@@ -{at} +{at} @@ {function}\n{lines}");
+        let rows = hunk(1, "void rows(int a)", "-  rows = 1;\n+  rows = 2;\r\n");
+        let warps = hunk(9, "void warps(int a)", "-  warps = 1;\n+  warps = 2;\n");
+        let more =
+            hunk(20, "void rows(int a)", "--- rows;\n+  rows++;\n\\ No newline at end of file\n");
+        let launch = hunk(1, "", "-WARPS=4\n+WARPS=warps\n");
+        let (k, l) = (file("k.c"), file("l.c"));
+        let parts = separate_parts(&format!("{k}{rows}{warps}{more}{l}{launch}"));
+        let patches: Vec<&str> = parts.iter().map(|part| part.patch.as_str()).collect();
+        let want = [format!("{k}{rows}{more}"), format!("{k}{warps}{l}{launch}")];
+        assert_eq!(patches, want);
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub enum BundleRule {
     Record,
     /// The gate refuses it, and the agent may take the other parts out.
     Refuse,
+    /// Its parts are recorded, and if it is kept, each is measured by leaving it out.
+    Ablate,
 }
 
 impl BundleRule {
@@ -371,7 +373,7 @@ impl Policy {
         let others = parts.iter().filter(|part| !part.stated).map(|part| part.what.clone());
         match self.bundles {
             BundleRule::Refuse if is_bundle => others.collect(),
-            BundleRule::Refuse | BundleRule::Record => Vec::new(),
+            BundleRule::Refuse | BundleRule::Record | BundleRule::Ablate => Vec::new(),
         }
     }
 

@@ -20,6 +20,7 @@ mod settle;
 mod tune;
 
 // What several steps share.
+mod ablation;
 mod agent_sandbox;
 mod agent_turn;
 mod agent_workspace;

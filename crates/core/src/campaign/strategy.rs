@@ -1,5 +1,6 @@
 //! Where to look next: stagnation, the escalation ladder, and the bounded brief.
 
+mod ablation;
 mod autopilot;
 mod class;
 mod hidden;
@@ -10,6 +11,7 @@ mod relations;
 mod roles;
 mod stagnation;
 
+pub use ablation::{Ablation, share, to_ablate};
 pub use autopilot::items_of_profile;
 pub(in crate::campaign) use class::outside_playbook;
 pub use class::{KernelClass, kernel_class};

@@ -7,6 +7,7 @@ use super::standing::{EvidenceEffect, effect_of, is_of, narrowed, spent_after};
 use super::{
     Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, Scope, VOUCHED, assess,
 };
+use crate::hypothesis::PartShare;
 use crate::profile::CounterValues;
 use crate::profile::compare::{CounterChange, ExpectationResult};
 use crate::profile::counters::known;
@@ -49,6 +50,19 @@ pub struct Lesson {
     /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predicted: Vec<PredictedCounter>,
+    /// What each part of a kept bundle is worth, if that was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<PartShare>,
+}
+
+impl Lesson {
+    /// Adds what the parts of the change are worth.
+    pub fn add_shares(&mut self, shares: Vec<PartShare>) {
+        for share in &shares {
+            self.text = format!("{}; {}", self.text, share.describe());
+        }
+        self.shares = shares;
+    }
 }
 
 /// What the library learns from a round.

@@ -239,15 +239,24 @@ impl Repo {
 
     /// Applies a patch to the files of a worktree, all of it or nothing.
     pub fn apply_patch(&self, worktree: &Path, patch: &[u8]) -> Result<PatchResult> {
+        self.git_apply(["apply", "--whitespace=nowarn", "-"], worktree, patch)
+    }
+
+    /// Takes a patch out of the files of a worktree, all of it or nothing.
+    pub fn revert_patch(&self, worktree: &Path, patch: &[u8]) -> Result<PatchResult> {
+        self.git_apply(["apply", "--reverse", "--whitespace=nowarn", "-"], worktree, patch)
+    }
+
+    fn git_apply<const N: usize>(
+        &self,
+        args: [&str; N],
+        worktree: &Path,
+        patch: &[u8],
+    ) -> Result<PatchResult> {
         if patch.is_empty() {
             return Ok(PatchResult::Cleanly);
         }
-        let answer = self
-            .call()
-            .work_tree(worktree)
-            .args(["apply", "--whitespace=nowarn", "-"])
-            .stdin(patch)
-            .ask()?;
+        let answer = self.call().work_tree(worktree).args(args).stdin(patch).ask()?;
         Ok(if answer.code == 0 {
             PatchResult::Cleanly
         } else {

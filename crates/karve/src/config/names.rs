@@ -129,7 +129,7 @@ words!(
 );
 words!(
     /// What happens to a change with parts that its hypothesis does not state.
-    BundleRuleName: Record, Refuse
+    BundleRuleName: Record, Refuse, Ablate
 );
 words!(
     /// Where the GPU of a target is.

@@ -2,7 +2,7 @@
 
 use super::agent_turn::TurnOutcome;
 use super::context::Context;
-use super::{agent_turn, knowledge, profiling, tips};
+use super::{ablation, agent_turn, knowledge, profiling, tips};
 use crate::library::learn;
 use crate::library::situation::scope_of;
 use karve_agents::{LessonAnswer, LessonQuestion};
@@ -26,6 +26,7 @@ const TOOLCHAINS: &[(&str, &[&str])] = &[
 pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) -> Result<Event> {
     let after = profiling::profile_candidate(context, campaign)?;
     let mut lesson = strategy::lesson(campaign, after.as_ref());
+    lesson.add_shares(ablation::shares(context, campaign)?);
     let mut usage = AgentUsage::default();
     let mut session_log = None;
     if let Some(learning) = &mut lesson.learning {

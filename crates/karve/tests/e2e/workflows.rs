@@ -2,6 +2,7 @@
 //! every file that it leaves has the form of its document.
 
 use crate::e2e::lab::{Lab, source};
+use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
 use std::fs;
 
@@ -339,5 +340,44 @@ fn a_profiler_agent_reports_and_is_held_against_karves_counters() {
         let (_, told) = profiled(mute);
         has(&told, &["## Profile of the parent", "dram_pct"]);
         assert!(!told.contains("## Report of the profiler"), "{told}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_kept_bundle_are_measured_one_by_one() {
+    for (rule, measured) in [("ablate", 2), ("record", 0)] {
+        let lab = lab("hyper-mla");
+        lab.replace("karve.toml", "[policy]\n", &format!("[policy]\nbundles = \"{rule}\"\n"));
+        lab.write(
+            "kernel.sh",
+            "result=$((2 * 3 + 1))\nROWS=20\n. ./launch.sh\nTIME=$((ROWS * WARPS))\n",
+        );
+        lab.write("launch.sh", "WARPS=5\n");
+        lab.write("profile.sh", "exit 1\n");
+        let editable = "editable = [\"kernel.sh\"]";
+        lab.replace("karve.toml", editable, "editable = [\"kernel.sh\", \"launch.sh\"]");
+        lab.replace("karve.toml", "rounds = 10", "rounds = 1");
+        lab.script("1", "propose", "claim 'fewer rows and warps' 'both are too many' 2.5")
+            .script("1", "implement", "edit s/20/10/\nedit s/5/4/ launch.sh\necho both")
+            .commit();
+        lab.karve(&["run", "--yes"]).ends(0);
+        assert_eq!(lab.verdicts(), ["keep"]);
+        let lesson = lab.events("learned")[0]["lesson"].clone();
+        let shares = lesson["shares"].as_array().cloned().unwrap_or_default();
+        assert_eq!(shares.len(), measured, "{lesson}");
+        let summary = page(&lab, "rounds/round-1/summary.md");
+        assert_eq!(summary.matches("- Measured part: ").count(), measured, "{summary}");
+        if rule == "ablate" {
+            has(lesson["text"].as_str().unwrap(), &["; kernel.sh (ROWS): without it 2.000x"]);
+            has(
+                &summary,
+                &[
+                    "kernel.sh (ROWS): without it 2.000x slower, 76% of the gain",
+                    "launch.sh (WARPS): without it 1.250x slower, 24% of the gain",
+                ],
+            );
+        }
+        lab.karve(&["verify"]).ends(0);
+        is_tidy(&lab);
     }
 }

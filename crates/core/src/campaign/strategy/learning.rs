@@ -155,6 +155,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         seen: after.and_then(Profile::main_kernel).map(shown_counters).unwrap_or_default(),
         moved,
         predicted: prediction,
+        shares: Vec::new(),
     }
 }
 

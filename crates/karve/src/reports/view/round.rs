@@ -44,6 +44,7 @@ pub(super) fn settled(
         word => round.verdict.word(),
         why => source.why(round, CELL_MAX),
         lesson => source.lesson(round, PARAGRAPH_MAX),
+        shares => shares(source, round),
         predicted => paragraph(&predicted.join("; ")),
         because => round.lesson.learning.as_deref().and_then(knowledge::root_cause)
             .map(|why| paragraph(&why)),
@@ -234,6 +235,11 @@ fn parts(source: &ReportSource<'_>, parts: &[ChangePart]) -> Vec<String> {
     };
     let shown = parts.iter().filter(|_| parts.len() > 1);
     shown.map(|part| source.line(&of(part), CELL_MAX)).collect()
+}
+
+/// What each part of a kept bundle is worth.
+fn shares(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
+    round.lesson.shares.iter().map(|share| source.line(&share.describe(), CELL_MAX)).collect()
 }
 
 /// One of several implementations of the hypothesis.
