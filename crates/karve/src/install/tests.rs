@@ -87,6 +87,53 @@ fn every_command_that_is_named_is_there_with_its_flags() {
     }
 }
 
+/// The skill that a sub-agent preloads, and those of languages.
+const LANGUAGE_SKILLS: [&str; 5] = [
+    "karve-design-cutile-dsl-kernel",
+    "karve-design-cute-dsl-kernel",
+    "karve-design-triton-kernel",
+    "karve-design-hip-kernel",
+    "karve-design-flydsl-kernel",
+];
+
+#[test]
+fn skills_are_preloaded_and_those_of_a_language_are_loaded_on_demand() {
+    let pages = crate::library::catalog::built_in();
+    for tool in InstallTarget::value_variants() {
+        let all = texts(*tool);
+        let of = |name: &str| all.iter().find(|(path, _)| path.contains(name));
+        let Some((_, designer)) = of("agents/karve-kernel-designer") else {
+            continue;
+        };
+        assert!(designer.contains("the skill `karve-design-kernel`"), "{designer}");
+        let (path, skill) = of("/karve-design-kernel").unwrap();
+        for name in LANGUAGE_SKILLS {
+            assert!(skill.contains(name), "{path}: {name}");
+            let (path, text) = of(name).unwrap();
+            assert!(text.contains("Load it only when the kernel is written in"), "{path}");
+            let shown =
+                commands(text).into_iter().filter(|words| words[1..3] == ["knowledge", "show"]);
+            let named: Vec<&str> = shown.map(|words| words[3]).collect();
+            assert!(named.len() > 2, "{path}: {named:?}");
+            for id in named {
+                assert!(pages.iter().any(|entry| entry.id == id), "{path}: {id}");
+            }
+        }
+    }
+    // Where a tool can preload, only the skills that every language needs are.
+    let claude = texts(InstallTarget::Claude);
+    for (agent, skill) in [
+        ("karve-profiler", "karve-profile-kernel"),
+        ("karve-kernel-designer", "karve-design-kernel"),
+    ] {
+        let path = format!(".own/agents/{agent}.md");
+        let (_, text) = claude.iter().find(|(found, _)| *found == path).unwrap();
+        assert!(text.contains(&format!("\nskills: \"{skill}\"\n---\n")), "{text}");
+    }
+    let (_, plain) = claude.iter().find(|(path, _)| path.ends_with("karve-reviewer.md")).unwrap();
+    assert!(!plain.contains("skills:"), "{plain}");
+}
+
 #[test]
 fn files_are_in_the_form_that_their_readers_know() {
     for tool in InstallTarget::value_variants() {

@@ -18,9 +18,16 @@ macro_rules! guides {
 }
 
 /// The texts that agents read, once for all tools.
-const GUIDES: [(&str, &str); 15] = guides![
+const GUIDES: [(&str, &str); 22] = guides![
     "skill.md",
     "snippet.md",
+    "skills/profile-kernel.md",
+    "skills/design-kernel.md",
+    "skills/cutile.md",
+    "skills/cute.md",
+    "skills/triton.md",
+    "skills/hip.md",
+    "skills/flydsl.md",
     "agents/profiler.md",
     "agents/kernel-designer.md",
     "agents/reviewer.md",
@@ -48,7 +55,7 @@ pub(super) struct InstallManifest {
     target: BTreeMap<String, InstallTool>,
 }
 
-/// The skill, a sub-agent or a slash command.
+/// A skill, a sub-agent or a slash command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Guide {
@@ -59,6 +66,9 @@ struct Guide {
     /// Whether a sub-agent may change files.
     #[serde(default)]
     edits: bool,
+    /// The skills that a sub-agent has read when it starts.
+    #[serde(default)]
+    skills: Vec<String>,
 }
 
 /// Where a tool looks, and how it names things.
@@ -193,6 +203,7 @@ impl InstallManifest {
                 name => guide.name.as_str(),
                 description => guide.description.as_str(),
                 edits => guide.edits,
+                skills => Serde(&guide.skills),
                 ..view.clone()
             };
             let path = texts.render_str(&file.path, view.clone())?;
