@@ -10,6 +10,7 @@ mod facts;
 mod import;
 mod mark;
 mod phrases;
+mod wiki;
 
 use super::difference::record;
 use super::markdown;
@@ -66,6 +67,9 @@ struct Dialect {
     kinds: BTreeMap<String, EntryKind>,
     bases: BTreeMap<String, EntryBasis>,
     risks: BTreeMap<String, Risk>,
+    banned: Vec<String>,
+    marked: Option<String>,
+    kept_kinds: BTreeMap<String, String>,
 }
 
 /// Where the figures of a page are.

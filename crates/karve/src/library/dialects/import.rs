@@ -1,6 +1,7 @@
 //! Reads the formats of the published workflows, as `data/dialects.toml` maps them to entries.
 
 use super::facts::FactList;
+use super::wiki::{check_sections, claim_mark, with_own_fields};
 use super::{Dialect, EvidencePlace, SourcePage, mark, slug, triggers_in};
 use crate::library::markdown::{front_matter_error, parse_sections};
 use karve_core::knowledge::{
@@ -51,6 +52,8 @@ struct PageFrontMatter {
     commits: FactList,
     log_markers: FactList,
     eligibility: FactList,
+    /// What the format has no field for: the entry, as karve wrote it.
+    karve: Option<Box<Entry>>,
 }
 
 impl PageFrontMatter {
@@ -93,7 +96,7 @@ fn parts_of(path: &Path) -> Vec<String> {
     path.iter().map(|part| part.to_string_lossy().into_owned()).collect()
 }
 
-fn section<'a>(sections: &'a [EntrySection], heading: &str) -> Option<&'a EntrySection> {
+pub(super) fn section<'a>(sections: &'a [EntrySection], heading: &str) -> Option<&'a EntrySection> {
     sections.iter().find(|section| section.heading.eq_ignore_ascii_case(heading))
 }
 
@@ -113,6 +116,9 @@ pub(super) fn parse_page(dialect: &Dialect, page: &SourcePage) -> Result<Entry, 
         false => (front_of_path(dialect, &page.path), page.text.as_str()),
     };
     let (heading, sections) = parse_sections(body);
+    if head.karve.is_none() {
+        check_sections(dialect, &sections)?;
+    }
     let titles = [&head.title, &heading, &head.id];
     let title = titles.into_iter().find(|title| !title.is_empty());
     let title = title.ok_or("there is no title: a line \"# name\"")?.clone();
@@ -133,6 +139,8 @@ pub(super) fn parse_page(dialect: &Dialect, page: &SourcePage) -> Result<Entry, 
     let counter = counter.and_then(|heading| section(&sections, heading));
     let counter_signals = counter.map(|section| bullets(&section.text)).unwrap_or_default();
     let sections = translated_sections(dialect, sections, &head);
+    let aliases = dialect.kept_kinds.get(&head.kind).into_iter().cloned().collect();
+    let own = head.karve;
     let entry = Entry {
         kind: translated(&dialect.kinds, &head.kind).unwrap_or_default(),
         basis: translated(&dialect.bases, &basis).unwrap_or_default(),
@@ -152,8 +160,10 @@ pub(super) fn parse_page(dialect: &Dialect, page: &SourcePage) -> Result<Entry, 
         sections,
         id,
         title,
+        aliases,
         ..Entry::default()
     };
+    let entry = own.map_or_else(|| entry.clone(), |own| with_own_fields(*own, &entry));
     let mut above = body.lines().take_while(|line| !line.starts_with("## "));
     Ok(above.find_map(|line| mark::marked(&entry, line)).unwrap_or(entry))
 }
@@ -287,8 +297,7 @@ fn table_row(cells: &[String], id: &str) -> Option<Evidence> {
 
 /// A bullet that carries `[YYYY-MM, arch, toolkit, N=k]` and names a ratio such as `1.30x`.
 fn dated_claim(line: &str) -> Option<Evidence> {
-    let (claim, rest) = line.split_once('[')?;
-    let (mark, _) = rest.split_once(']')?;
+    let (claim, mark) = claim_mark(line)?;
     let parts: Vec<&str> = mark.split(',').map(str::trim).collect();
     let [date, arch, toolkit, n] = parts.as_slice() else {
         return None;

@@ -129,8 +129,7 @@ fn a_case_keeps_its_figures_only_if_they_are_whole() {
 fn a_wiki_page_and_a_playbook_are_read_and_written() {
     let text = "---\ntitle: Disable the bulk store\nkind: technique\nbasis: measured\n\
         arch: [sm90]\nkernels: [rmsnorm]\n---\n\n## Symptom\n\nDRAM < 40%\n\n## Evidence\n\n\
-        - rms_norm store is 1.30x faster [2026-07, sm90, toolkit 13.1, N=5]\n\
-        - without a mark 2x\n";
+        - rms_norm store is 1.30x faster [2026-07, sm90, toolkit 13.1, N=5]\n";
     let entry =
         parse(KnowledgeFormat::Wiki, &page("technique/no-bulk-store.md", text)).unwrap().remove(0);
     assert_eq!((entry.evidence.len(), entry.evidence[0].n), (1, 5));
@@ -147,6 +146,39 @@ fn a_wiki_page_and_a_playbook_are_read_and_written() {
     let read = parse(KnowledgeFormat::Playbook, &again[0]).unwrap();
     assert_eq!(read[1].aliases, entries[1].aliases);
     assert_eq!(read[1].triggers, ["occupancy_pct < 25"]);
+}
+
+#[test]
+fn a_wiki_page_has_a_place_for_every_field_and_follows_its_rules() {
+    let all = crate::library::catalog::built_in();
+    let all: Vec<&Entry> = all.iter().collect();
+    assert_eq!(lost_fields(KnowledgeFormat::Wiki, &all), []);
+    // All five kinds keep their names and their folders.
+    for kind in ["language", "kernel", "technique", "pattern", "reference"] {
+        let text = format!("---\ntitle: T\nkind: {kind}\nbasis: measured\n---\n\n## Text\n\nx\n");
+        let read = parse(KnowledgeFormat::Wiki, &page("x/t.md", &text)).unwrap().remove(0);
+        let again = render(KnowledgeFormat::Wiki, &[&read]).unwrap().remove(0);
+        assert_eq!(again.path.to_str().unwrap(), format!("{kind}/t.md"));
+        assert!(again.text.contains(&format!("kind: {kind}\n")), "{}", again.text);
+        // What somebody adds to a page of ours is read, and nothing twice.
+        let claim = "- rows are 1.5x faster [2026-08, sm90, toolkit 13.1, N=3]";
+        let more = format!("{}\n## Evidence\n\n{claim}\n", again.text);
+        let read = parse(KnowledgeFormat::Wiki, &page("x/t.md", &more)).unwrap().remove(0);
+        assert_eq!((read.evidence.len(), read.evidence[0].n), (1, 3));
+        let twice = render(KnowledgeFormat::Wiki, &[&read]).unwrap().remove(0);
+        assert_eq!(parse(KnowledgeFormat::Wiki, &twice).unwrap()[0].evidence, read.evidence);
+    }
+    // Its lint: no state of work, and no evidence without its mark.
+    for (section, why) in [
+        ("## Open ideas\n\n- x\n", "\"Open ideas\" is banned"),
+        ("## track record\n\nx\n", "\"track record\" is banned"),
+        ("## Evidence\n\n- 2x faster\n", "no mark [YYYY-MM, arch, toolkit, N=k]"),
+        ("## Evidence\n\n- 2x faster [2026-07, sm90]\n", "no mark"),
+    ] {
+        let text = format!("---\ntitle: T\nkind: technique\nbasis: measured\n---\n\n{section}");
+        let refused = parse(KnowledgeFormat::Wiki, &page("x/t.md", &text)).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
 }
 
 #[test]
