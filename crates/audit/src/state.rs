@@ -323,8 +323,8 @@ impl Counters<'_> {
     }
 }
 
-/// Whether a name of a Python module is a number that nothing binds again, so that what is made with
-/// it may be written.
+/// Whether a name of a Python module is a number that nothing binds again, so that what is made
+/// with it may be written.
 fn is_number(tree: &SyntaxTree<'_>, name: &str) -> bool {
     let named = |node: &NodeIndex| tree.kind(*node) == "identifier" && tree.text(*node) == name;
     let is_bound_again = |node: &NodeIndex| tree.enclosing(*node, &REBINDS).is_some();
