@@ -75,10 +75,12 @@ impl Harness {
     }
 
     fn bare_terms(&self, under: &HarnessContract) -> Result<RunnerSetup> {
+        let mut command = self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned);
+        command.variables = self.sandbox.as_ref().map(|sandbox| sandbox.variables_of_kernel());
         Ok(RunnerSetup {
             contract: under.contract.clone(),
             workdir: self.workdir.clone(),
-            command: self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned),
+            command,
             reference: under.reference.clone(),
             scratch: self.scratch.clone(),
             readable: self.sandbox.as_ref().map(|sandbox| sandbox.readable()).unwrap_or_default(),
