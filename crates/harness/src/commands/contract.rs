@@ -9,6 +9,7 @@ use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
+use karve_os::sandbox;
 use std::path::{Path, PathBuf};
 
 /// What a harness knows about a contract.
@@ -76,6 +77,7 @@ impl Harness {
 
     fn bare_terms(&self, under: &HarnessContract) -> Result<RunnerSetup> {
         let mut command = self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned);
+        command.memory_bytes = sandbox::most_memory();
         command.variables = self.sandbox.as_ref().map(|sandbox| sandbox.variables_of_kernel());
         Ok(RunnerSetup {
             contract: under.contract.clone(),
