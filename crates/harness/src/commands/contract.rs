@@ -107,6 +107,22 @@ impl Harness {
         runner::check_kernel(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
     }
 
+    /// Checks the kernel of a built tree next to that of the original tree, on shapes that are not
+    /// listed. Nothing is checked without a contract.
+    pub fn check_beside_original(
+        &self,
+        tree: &Path,
+        original: &Path,
+        cases: &[Case],
+    ) -> GateResult<()> {
+        match &self.under_contract {
+            Some(under) => {
+                runner::check_beside_original(&self.terms(under, tree)?, tree, original, cases)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// One reading of each case, or why not; `None` if there is no contract.
     pub(super) fn read_alone(
         &self,
