@@ -159,6 +159,7 @@ landing() {
 
 # timed: what needs an optimized build, because its bounds are times or because it is slow.
 timed() {
+    step archive ./release.sh
     step demo cargo run --release --locked -- demo
     step scale cargo bench --locked --bench scale -- --quick
     step rules-release cargo bench --locked --bench rules

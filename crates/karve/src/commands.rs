@@ -98,6 +98,7 @@ enum CliCommand {
     Queue(answer::QueueArgs),
     Answer(answer::AnswerArgs),
     Schema(completions::SchemaArgs),
+    Man(completions::ManArgs),
     Spin(spin::SpinArgs),
     Worker(worker::WorkerArgs),
     Reap(reap::CleanupArgs),
@@ -144,6 +145,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Queue(command) => command.run(place),
         CliCommand::Answer(command) => command.run(place),
         CliCommand::Schema(command) => command.run(),
+        CliCommand::Man(command) => command.run(),
         CliCommand::Spin(command) => command.run(),
         CliCommand::Worker(command) => command.run(),
         CliCommand::Reap(command) => command.run(),
@@ -162,6 +164,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
-        C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
+        C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
     }
 }
