@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
     ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "apply"]),
-    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list"]),
+    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list", "clean"]),
     ("Compare", &["bench", "noise", "check", "audit"]),
     ("Know", &["profile", "roofline", "knowledge"]),
     ("Serve", &["agents", "mcp"]),
