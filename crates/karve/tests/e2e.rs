@@ -16,6 +16,7 @@ mod apis;
 mod bench;
 mod campaign;
 mod cheats;
+mod clean;
 mod cli_agents;
 mod contract;
 mod contract_command;

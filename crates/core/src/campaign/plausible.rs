@@ -46,7 +46,7 @@ impl Campaign {
     /// kernel is already below says nothing: then the work or the peak is wrong.
     pub fn floor_s(&self, case: usize) -> Option<f64> {
         let floor = self.baseline()?.roof.as_ref()?.floor_s(self.demand(case)?);
-        let usual = self.seconds(case, *super::scores::baseline_medians(self).get(&case)?)?;
+        let usual = self.seconds(case, *self.baseline_values().get(&case)?)?;
         assess_time(usual, floor).ok()?;
         floor
     }
