@@ -190,6 +190,7 @@ mod tests {
             check_column: None,
             label: None,
             snr_db_min: None,
+            pattern: None,
         };
         let engine = |name: &str, unit: &str| {
             let metric = Metric { name: name.into(), unit: unit.into(), ..Metric::default() };

@@ -144,7 +144,7 @@ pub struct Commands {
 }
 
 /// How the benchmark's output is read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutputRule {
     /// The format's name in `karve.toml`.
     pub format: String,
@@ -159,6 +159,9 @@ pub struct OutputRule {
     /// The least signal-to-noise ratio that a row may report, in decibels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snr_db_min: Option<f64>,
+    /// What the lines of plain text look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
 }
 
 /// What is measured.

@@ -69,6 +69,7 @@ pub(super) fn rows(text: &str, output: &OutputRule) -> Result<Vec<OutputRow>, St
         case_column: output.case_column.as_deref(),
         check_column: output.check_column.as_deref(),
         label: output.label.as_deref(),
+        pattern: output.pattern.as_deref(),
     };
     output::parse(text, &spec)
         .map_err(|error| format!("cannot read the benchmark's output: {error}"))
@@ -228,6 +229,7 @@ mod tests {
             check_column: None,
             label: None,
             snr_db_min: None,
+            pattern: None,
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) fn charter() -> Charter {
             check_column: None,
             label: None,
             snr_db_min: None,
+            pattern: None,
         },
         metric: Metric {
             passes: None,

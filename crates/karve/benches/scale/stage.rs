@@ -163,6 +163,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             check_column: None,
             label: None,
             snr_db_min: None,
+            pattern: None,
         },
         metric: Metric {
             name: "time_us".into(),

@@ -129,6 +129,7 @@ impl PlainCommandArgs {
                 case_column: None,
                 check_column: None,
                 label: None,
+                pattern: None,
                 snr_db_min: None,
             },
             metric,

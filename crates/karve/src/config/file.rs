@@ -180,6 +180,9 @@ pub(super) struct OutputTable {
     pub(super) label: Option<String>,
     /// The least signal-to-noise ratio, in decibels, of columns with `snr` in their names.
     pub(super) snr_db_min: Option<OrNone<f64>>,
+    /// What a line looks like in the format `text`, such as `dot {case}: {time_us} us {}`.
+    #[schemars(length(min = 1))]
+    pub(super) pattern: Option<String>,
 }
 
 /// What is measured.

@@ -85,6 +85,7 @@ pub(super) fn charter() -> Charter {
             check_column: None,
             label: None,
             snr_db_min: None,
+            pattern: None,
         },
         metric: Metric {
             name: "time_ms".into(),
