@@ -162,6 +162,9 @@ pub struct OutputRule {
     /// What the lines of plain text look like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// How far checksums of incumbent and candidate may differ, relative to the larger one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum_rel_max: Option<f64>,
 }
 
 /// What is measured.

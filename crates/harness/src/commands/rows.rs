@@ -222,15 +222,7 @@ mod tests {
     }
 
     fn output(format: &str) -> OutputRule {
-        OutputRule {
-            format: format.to_owned(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-            pattern: None,
-        }
+        OutputRule { format: format.to_owned(), from_file: false, ..OutputRule::default() }
     }
 
     /// Reads the cases, and compares the values or a part of what is wrong.

@@ -11,6 +11,7 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::integrity::CHECKSUM_REL_MAX;
 use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
 use karve_harness::commands::output::{LinePattern, OutputFormat};
@@ -200,6 +201,10 @@ fn output_of(
         check_column: table.check_column.clone(),
         label: table.label.clone(),
         pattern: table.pattern.clone(),
+        checksum_rel_max: match table.checksum_rel_max {
+            Some(limit) => limit.option(),
+            None => Some(CHECKSUM_REL_MAX),
+        },
         snr_db_min: match (table.snr_db_min, preset) {
             (Some(limit), _) => limit.option(),
             (None, Preset::Primus) => primus_snr_db_min(&target.op),

@@ -183,6 +183,9 @@ pub(super) struct OutputTable {
     /// What a line looks like in the format `text`, such as `dot {case}: {time_us} us {}`.
     #[schemars(length(min = 1))]
     pub(super) pattern: Option<String>,
+    /// How far the checksum that the benchmark reports may differ from the incumbent's on the same
+    /// seed, relative to the larger one.
+    pub(super) checksum_rel_max: Option<OrNone<f64>>,
 }
 
 /// What is measured.

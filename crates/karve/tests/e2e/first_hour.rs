@@ -72,7 +72,7 @@ const MAKE: CpuProject = CpuProject {
         "editable = [\"matvec.c\"]",
         "test = \"make -s check\"",
         "bench = \"./bench\"",
-        "pattern = \"matvec {case} {time_us} us{}\"",
+        "pattern = \"matvec {case} {time_us} us{}checksum {checksum}{}\"",
         "list = [\"256x256\", \"512x512\"]",
     ],
 };
@@ -165,12 +165,15 @@ fn initialized(project: &CpuProject) -> Option<Lab> {
 
 fn passes_doctor(project: &CpuProject) -> Option<Lab> {
     let lab = initialized(project)?;
-    karve(&lab, &["doctor"]).ends(0);
+    let said = karve(&lab, &["doctor"]).ends(0);
+    if !project.has.contains(&"[contract]") {
+        said.shows(&["the tests killed "]);
+    }
     Some(lab)
 }
 
-/// Drives one round by hand with another text of a file, and takes the gain to a branch.
-fn gains(lab: &Lab, file: &str, from: &str, to: &str) {
+/// Submits a change of a file in a round that is driven by hand.
+fn submitted(lab: &Lab, file: &str, from: &str, to: &str) -> Said {
     karve(lab, &["next", "--yes"]).ends(0);
     let workspace = fs::read_dir(lab.path(".karve")).unwrap();
     let campaign = workspace.flatten().find(|entry| entry.path().join("agent-workspace").exists());
@@ -186,9 +189,15 @@ fn gains(lab: &Lab, file: &str, from: &str, to: &str) {
     let text = fs::read_to_string(&kernel).unwrap();
     assert!(text.contains(from), "{text}");
     fs::write(&kernel, text.replace(from, to)).unwrap();
-    let turn = karve(lab, &["submit", "--json"]).ends(0).json();
+    karve(lab, &["submit", "--json"])
+}
+
+/// Drives one round by hand, and takes the gain to a branch.
+fn gains(lab: &Lab, file: &str, from: &str, to: &str) {
+    let turn = submitted(lab, file, from, to).ends(0).json();
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
     karve(lab, &["run", "--yes", "--rounds", "1"]).ends(0);
+    karve(lab, &["report"]).ends(0).shows(&["Strength of the tests: the tests killed "]);
     karve(lab, &["apply", "--branch", "faster"]).ends(0);
     assert!(lab.git(&["show", &format!("faster:{file}")]).contains(to.trim()));
 }
@@ -216,6 +225,19 @@ fn a_makefile_project_goes_from_init_to_a_branch() {
         y[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }";
     gains(&lab, "matvec.c", from, to);
+}
+
+#[test]
+fn a_wrong_result_that_the_tests_miss_shows_in_the_checksum_of_the_benchmark() {
+    let lab = initialized(&MAKE).expect("it needs nothing");
+    // The tests have no more than 64 columns.
+    let (from, to) = ("j < cols; j++", "j < cols - (cols > 64); j++");
+    let said = submitted(&lab, "matvec.c", from, to).ends(1);
+    let turn = said.json();
+    assert_eq!((&turn["turn"], &turn["retry"]), (&"implement".into(), &1.into()), "{turn}");
+    for part in ["the benchmark's checksum is ", "the tests did not notice"] {
+        assert!(said.stdout.contains(part), "no {part} in {said:#?}");
+    }
 }
 
 #[test]
