@@ -148,12 +148,27 @@ await_agents() {
     [ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
 }
 
+# book: the pages of docs/ with search, by mdbook, which is built once where it is missing.
+book() {
+    PATH="$PATH:$PWD/target/tools/bin"
+    command -v mdbook >/dev/null 2>&1 ||
+        CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=target/tools/build cargo install mdbook \
+            --version 0.5.4 --locked --debug --no-default-features --features search \
+            --root target/tools --quiet || {
+        skip 'the book of docs/: mdbook cannot be installed'
+        return 0
+    }
+    mdbook build
+    test -s target/book/own-kernel.html
+}
+
 # landing: what must hold before a change lands, with one build besides that of the lints.
 landing() {
     install_agents
     lints
     step documentation env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --no-deps --document-private-items --locked
+    step book book
     if cargo deny --version >/dev/null 2>&1; then
         # Dependencies of other platforms are checked too.
         cargo fetch --locked --quiet || true
@@ -170,6 +185,7 @@ landing() {
 
 # timed: what needs an optimized build, because its bounds are times or because it is slow.
 timed() {
+    step archive ./release.sh
     step demo cargo run --release --locked -- demo
     step scale cargo bench --locked --bench scale -- --quick
     step rules-release cargo bench --locked --bench rules

@@ -1,4 +1,5 @@
-//! Lists the files of `knowledge`, so that a new entry needs no other change.
+//! Lists the files of `knowledge`, so that a new entry needs no other change, and makes the release
+//! binary smaller (docs/decisions/0038).
 
 use std::error::Error;
 use std::fmt::Write;
@@ -20,5 +21,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     list.push_str("]\n");
     fs::write(Path::new(&env::var("OUT_DIR")?).join("catalog.rs"), list)?;
+    if is_plain_release() {
+        let script = Path::new(&env::var("OUT_DIR")?).join("small.ld");
+        fs::write(&script, DISCARD_UNWIND_TABLES)?;
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display());
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr,--icf=all");
+    }
     Ok(())
+}
+
+/// A program that aborts on a panic never reads these.
+const DISCARD_UNWIND_TABLES: &str = "SECTIONS {
+    /DISCARD/ : { *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) }
+} INSERT AFTER .comment;
+";
+
+/// Whether this is the release profile (the only one with `opt-level = "z"`; it aborts on a panic),
+/// linked by the linker that comes with Rust on this target.
+fn is_plain_release() -> bool {
+    let is = |name, value: &str| env::var(name).is_ok_and(|found| found == value);
+    is("OPT_LEVEL", "z")
+        && is("TARGET", "x86_64-unknown-linux-gnu")
+        && is("CARGO_ENCODED_RUSTFLAGS", "")
+        && env::var_os("RUSTC_LINKER").is_none()
 }

@@ -83,6 +83,10 @@ pub struct Campaign {
     n_events: u64,
     spent_ms: u64,
     waited_ms: u64,
+    /// Blocks that were measured on a busy host.
+    busy_blocks: u32,
+    /// All blocks.
+    blocks: u32,
     /// Time that tuning took.
     tuned_ms: u64,
     cost: AgentUsage,

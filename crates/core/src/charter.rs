@@ -304,8 +304,9 @@ impl GpuPlace {
 impl DeviceRule {
     /// The pressure at which a block waits, in percent, unless the charter says otherwise.
     pub const PRESSURE_MAX: f64 = 50.0;
-    /// Seconds of one pause, unless the charter says otherwise.
-    pub const PAUSE_MAX_S: u64 = 30;
+    /// Seconds of one pause, unless the charter says otherwise. A burst of work of another process
+    /// ends in that time or lasts, and then the verdict copes with it: it only takes more blocks.
+    pub const PAUSE_MAX_S: u64 = 3;
     /// Seconds to wait for another karve, unless the charter says otherwise: an hour.
     pub const LEASE_WAIT_S: u64 = 3_600;
 

@@ -19,11 +19,11 @@ const WORD_CHARS_MIN: usize = 4;
 
 /// Words of programming languages, which join nothing.
 const KEYWORDS: &str = "and assert auto bool break case char class const constexpr continue def \
-    double elif else except extern false float for from fun global half if import include inline \
-    int int32_t int64_t let long mut none not nullptr null pass pragma pub raise range restrict \
-    return self short signed size size_t sizeof static struct switch template then this true try \
-    type typedef uint32_t uint64_t uint8_t unsigned use using void volatile while with yield f32 \
-    f64 i32 i64 u32 u64 usize elements index value result";
+    define defined double elif else endif except extern false float for from fun global half if \
+    ifdef ifndef import include inline int int32_t int64_t let long mut none not nullptr null pass \
+    pragma pub raise range restrict return self short signed size size_t sizeof static struct \
+    switch template then this true try type typedef uint32_t uint64_t uint8_t undef unsigned use \
+    using void volatile while with yield f32 f64 i32 i64 u32 u64 usize elements index value result";
 
 /// A hunk: where it is, and the names on the lines that differ; with its own text and the lines
 /// of the patch that name its file.
@@ -218,6 +218,10 @@ mod tests {
         // What the hypothesis names is stated, and one change alone always is.
         check("larger tiles and fast math", &[tiles, flags], 2, &[]);
         check("something else entirely", &[tiles], 1, &[]);
+        // Two macros share no name because both are defined.
+        let unroll: (&str, &str, &[&str]) =
+            ("k.h", "", &["-#define UNROLL 2", "+#define UNROLL 8", "+#undef OLD"]);
+        check("larger tiles", &[tiles, unroll], 2, &["k.h"]);
         // Where nothing is stated there is nothing to hold it against.
         check("something else entirely", &[tiles, flags], 2, &[]);
     }

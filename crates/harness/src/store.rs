@@ -386,6 +386,11 @@ fn sync_dir(path: &Path) -> Result<()> {
     synced.context(|| format!("cannot sync {}", path.display()))
 }
 
+/// Holds a campaign that will be removed, so that no other process continues it.
+pub fn lock(dir: &CampaignDir, holder: &str) -> Result<File> {
+    take_lock(&dir.join(LOCK), holder)
+}
+
 fn take_lock(path: &Path, holder: &str) -> Result<File> {
     let cannot = || format!("cannot lock {}", path.display());
     let mut file = OpenOptions::new()

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod audit;
 pub mod bench;
 pub mod check;
+pub mod clean;
 pub mod completions;
 pub mod contract;
 pub mod demo;
@@ -94,10 +95,12 @@ enum CliCommand {
     Verify(verify::VerifyArgs),
     Apply(apply::ApplyArgs),
     List(list::ListArgs),
+    Clean(clean::CleanArgs),
     Mcp(mcp::McpArgs),
     Queue(answer::QueueArgs),
     Answer(answer::AnswerArgs),
     Schema(completions::SchemaArgs),
+    Man(completions::ManArgs),
     Spin(spin::SpinArgs),
     Worker(worker::WorkerArgs),
     Reap(reap::CleanupArgs),
@@ -140,10 +143,12 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Verify(command) => command.run(place),
         CliCommand::Apply(command) => command.run(place),
         CliCommand::List(command) => command.run(place),
+        CliCommand::Clean(command) => command.run(place),
         CliCommand::Mcp(command) => command.run(place),
         CliCommand::Queue(command) => command.run(place),
         CliCommand::Answer(command) => command.run(place),
         CliCommand::Schema(command) => command.run(),
+        CliCommand::Man(command) => command.run(),
         CliCommand::Spin(command) => command.run(),
         CliCommand::Worker(command) => command.run(),
         CliCommand::Reap(command) => command.run(),
@@ -162,6 +167,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
-        C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
+        C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
     }
 }

@@ -181,6 +181,7 @@ pub fn drive_external(
         agents: &loaded.agents,
         agent: Some(EXTERNAL),
         external: Some(external_agent),
+        patience_s: None,
     };
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
         .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;

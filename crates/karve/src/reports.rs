@@ -19,6 +19,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trend;
 mod view;
 
 pub use text::price_of;
@@ -40,7 +41,7 @@ use view::{campaign_page, candidate_page, manifest_page, message_page, report_pa
 pub const REPORT: &str = "REPORT.md";
 
 /// Files that exist only once a campaign is finished.
-pub const AT_THE_END: [&str; 2] = [REPORT, roofline::PLOT];
+pub const AT_THE_END: [&str; 3] = [REPORT, roofline::PLOT, trend::PLOT];
 
 /// How many characters of the reason why a campaign ended are shown.
 const WHY_MAX: usize = 1_000;
@@ -73,8 +74,10 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     files.extend(rounds.flat_map(|round| of_round(&source, round)));
     if campaign.is_finished() {
         files.push(file(REPORT.to_owned(), render_final_report(campaign)));
-        let plot = roofline::render_plot(&source);
-        files.extend(plot.map(|svg| file(roofline::PLOT.to_owned(), svg)));
+        let roof = roofline::render_plot(&source).map(|svg| (roofline::PLOT, svg));
+        let trend = trend::render_plot(&source).map(|svg| (trend::PLOT, svg));
+        let plots = roof.into_iter().chain(trend);
+        files.extend(plots.map(|(path, svg)| file(path.to_owned(), svg)));
     }
     files
 }

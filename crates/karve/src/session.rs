@@ -64,6 +64,8 @@ pub struct CampaignSetup<'a> {
     pub agent: Option<&'a str>,
     /// An external agent with an answer; it is then the agent.
     pub external: Option<ExternalAgent>,
+    /// Seconds of a pause for this run, in place of the charter's.
+    pub patience_s: Option<u64>,
 }
 
 /// Starts or resumes a campaign and runs it; returns its state afterwards.
@@ -132,7 +134,7 @@ fn open(
         return Err(CommandError::usage("the campaign was continued by a newer karve")
             .hint("run that version; \"karve status\" and \"karve report\" still work"));
     }
-    let charter = match (campaign.charter(), new_charter) {
+    let mut charter = match (campaign.charter(), new_charter) {
         (Some(charter), _) => charter.clone(),
         (None, Some(charter)) => charter.as_ref().clone(),
         (None, None) => {
@@ -144,6 +146,9 @@ fn open(
         check_host(&campaign, stop)?;
     }
     let agent = acting(setting.agent, setting.agents, &charter, &dir, setting.external)?;
+    if let Some(patience_s) = setting.patience_s {
+        charter.device.pause_max_s = patience_s;
+    }
     let parts = ContextParts {
         upstream: setting.repo,
         dir: dir.clone(),
@@ -250,7 +255,7 @@ fn extend(session: &mut CampaignSession, screen: &mut dyn Screen, new: NewLimits
 }
 
 /// A description of the process that holds the lock.
-fn holder() -> String {
+pub(crate) fn holder() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("process {} on {} since {}\n", std::process::id(), host.trim(), clock::second())
 }

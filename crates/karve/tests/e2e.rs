@@ -21,6 +21,7 @@ mod contract;
 mod contract_command;
 mod demo;
 mod device;
+mod clean;
 mod disk;
 mod external;
 mod first_hour;

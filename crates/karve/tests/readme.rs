@@ -66,9 +66,9 @@ fn the_campaign_of_the_page_about_modes_tries_its_one_item() {
 }
 
 #[test]
-fn the_first_campaign_of_the_readme_runs_to_its_end() {
+fn the_first_campaign_of_the_book_runs_to_its_end() {
     let home = tempfile::tempdir().unwrap();
-    let blocks = marked_blocks("README.md", "first-campaign");
+    let blocks = marked_blocks("docs/own-kernel.md", "first-campaign");
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     for part in [
@@ -90,9 +90,9 @@ fn the_first_campaign_of_the_readme_runs_to_its_end() {
 }
 
 #[test]
-fn the_bench_of_the_readme_finds_what_is_faster() {
+fn the_bench_of_the_book_finds_what_is_faster() {
     let home = tempfile::tempdir().unwrap();
-    let blocks = marked_blocks("README.md", "bench");
+    let blocks = marked_blocks("docs/bench.md", "bench");
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     assert!(said.contains("| case | finding |"), "{said}");
@@ -104,9 +104,9 @@ fn the_bench_of_the_readme_finds_what_is_faster() {
 }
 
 #[test]
-fn the_tuning_of_the_readme_tries_settings_and_proves_the_best() {
+fn the_tuning_of_the_book_tries_settings_and_proves_the_best() {
     let home = tempfile::tempdir().unwrap();
-    let blocks = marked_blocks("README.md", "tune");
+    let blocks = marked_blocks("docs/tune.md", "tune");
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &root(), home.path()));
     for part in ["settings tried", "LANES=", "every reading: "] {

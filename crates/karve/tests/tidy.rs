@@ -10,6 +10,8 @@
     reason = "a test says so when it breaks"
 )]
 
+#[path = "tidy/book.rs"]
+mod book;
 #[path = "tidy/coverage.rs"]
 mod coverage;
 #[path = "tidy/house.rs"]

@@ -4,7 +4,7 @@ use super::round::{RoundPhase, RoundState};
 use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, Record, StopReason};
 use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
-use crate::measurement::{Block, Gate};
+use crate::measurement::{Block, Conditions, Gate};
 use crate::policy::{BLOCKS_MAX, ProfileWhen};
 use crate::profile::Profile;
 use crate::sampling;
@@ -35,15 +35,13 @@ impl std::error::Error for OutOfOrder {}
 /// Agents that are remembered.
 const AGENTS_MAX: usize = 16;
 
-/// Milliseconds that the readings of an event waited for the device.
-fn waited_ms(event: &Event) -> u64 {
-    let conditions = match event {
-        Event::BaselineMeasured(baseline) => &baseline.conditions,
-        Event::BlockMeasured { block, .. } => &block.conditions,
-        _ => return 0,
-    };
-    let pauses = conditions.iter().flat_map(|conditions| &conditions.pauses);
-    pauses.fold(0, |sum, pause| u64::saturating_add(sum, pause.waited_ms))
+/// The state of the host when the readings of an event were taken.
+fn conditions(event: &Event) -> Option<&Conditions> {
+    match event {
+        Event::BaselineMeasured(baseline) => baseline.conditions.as_deref(),
+        Event::BlockMeasured { block, .. } => block.conditions.as_deref(),
+        _ => None,
+    }
 }
 
 /// Whether an event was accepted, or why not.
@@ -71,7 +69,7 @@ impl Campaign {
         }
         self.n_events += 1;
         self.know(record);
-        self.waited_ms = self.waited_ms.saturating_add(waited_ms(&record.event));
+        self.take_conditions(&record.event);
         Ok(())
     }
 
@@ -104,6 +102,25 @@ impl Campaign {
     /// Milliseconds that readings waited for the device; not part of any step's time of work.
     pub fn waited_ms(&self) -> u64 {
         self.waited_ms
+    }
+
+    /// How many blocks were measured while other processes kept the CPUs busy, and how many were
+    /// measured at all.
+    pub fn busy_blocks(&self) -> (u32, u32) {
+        (self.busy_blocks, self.blocks)
+    }
+
+    fn take_conditions(&mut self, event: &Event) {
+        let limit = self.charter().map_or(f64::INFINITY, |charter| charter.device.pressure_max);
+        let conditions = conditions(event);
+        let pauses = conditions.iter().flat_map(|conditions| &conditions.pauses);
+        let waited = pauses.fold(0, |sum, pause| u64::saturating_add(sum, pause.waited_ms));
+        self.waited_ms = self.waited_ms.saturating_add(waited);
+        if matches!(event, Event::BlockMeasured { .. }) {
+            let pressure = conditions.and_then(|conditions| conditions.pressure);
+            self.busy_blocks += u32::from(pressure.is_some_and(|now| now > limit));
+            self.blocks += 1;
+        }
     }
 
     fn take(&mut self, record: &Record) -> EventResult {

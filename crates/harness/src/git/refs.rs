@@ -86,6 +86,13 @@ impl Repo {
         }
     }
 
+    /// Deletes a ref, if it exists; a branch that is checked out somewhere stays.
+    pub fn delete_ref(&self, name: &str) -> Result<()> {
+        self.release_refs(name)?;
+        self.refuse_checked_out(name)?;
+        self.call().args(["update-ref", "--no-deref", "-d", name]).effect()
+    }
+
     /// Removes the locks that a killed git left on a ref, or on the refs under a name.
     pub fn release_refs(&self, name: &str) -> Result<()> {
         let locks = locks_at(&self.common_dir.join(name));

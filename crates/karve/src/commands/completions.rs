@@ -1,8 +1,10 @@
-//! `karve completions` and `karve schema`.
+//! `karve completions`, `karve man` and `karve schema`.
 
 use crate::{config, ui};
 use clap::CommandFactory;
-use karve_os::error::Result;
+use karve_os::error::{Result, WithContext};
+use std::fs;
+use std::path::PathBuf;
 
 /// Print completions for a shell
 #[derive(Debug, clap::Args)]
@@ -22,6 +24,26 @@ impl CompletionsArgs {
         clap_complete::generate(self.shell, &mut command, "karve", &mut bytes);
         ui::out(&String::from_utf8_lossy(&bytes));
         Ok(())
+    }
+}
+
+/// Write man pages, one for each command
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve man ~/.local/share/man/man1")]
+pub struct ManArgs {
+    /// The directory, which is created
+    dir: PathBuf,
+}
+
+impl ManArgs {
+    /// Runs the command.
+    pub fn run(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir)
+            .context(|| format!("cannot create {}", self.dir.display()))?;
+        clap_mangen::generate_to(super::Cli::command(), &self.dir)
+            .context(|| format!("cannot write into {}", self.dir.display()))
+            .map_err(|error| error.hint("name another directory: `karve man DIR`"))
     }
 }
 

@@ -96,6 +96,7 @@ impl DemoArgs {
             agents: &loaded.agents,
             agent: None,
             external: None,
+            patience_s: None,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;

@@ -1,20 +1,23 @@
 //! `karve --help`: the commands in groups, in the order in which a user meets them.
 
 use super::Cli;
+use crate::library::catalog;
 use clap::{Command, CommandFactory, FromArgMatches};
+use karve_core::campaign::LOG_VERSION;
+use std::sync::LazyLock;
 
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
     ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "apply"]),
-    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list"]),
+    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list", "clean"]),
     ("Compare", &["bench", "noise", "check", "audit"]),
     ("Know", &["profile", "roofline", "knowledge"]),
     ("Serve", &["agents", "mcp"]),
 ];
 
 /// Commands for scripts and editors, which the list only names.
-const PLUMBING: [&str; 4] = ["roles", "messages", "schema", "completions"];
+const PLUMBING: [&str; 5] = ["roles", "messages", "schema", "completions", "man"];
 
 /// Columns of the name of a command.
 const NAME_COLUMNS: usize = 11;
@@ -29,11 +32,25 @@ pub fn parse() -> Cli {
 pub fn command() -> Command {
     let command = Cli::command();
     let groups = grouped(&command);
-    command.help_template(format!(
+    command.long_version(BUILT_IN.as_str()).help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n\
          Options:\n{{options}}{{after-help}}"
     ))
 }
+
+/// What `--version` says: what was built, from what, and what it holds.
+static BUILT_IN: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("KARVE_COMMIT").unwrap_or("not recorded; release.sh records it");
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    format!(
+        "{}\ncommit     {commit}\nbuild      {profile}, {arch} {os}\nlog        version \
+         {LOG_VERSION}; older ones since 0.2 are read\nlibrary    {} entries\naudit      C, C++, \
+         CUDA, HIP, Python, Rust",
+        env!("CARGO_PKG_VERSION"),
+        catalog::FILES.len()
+    )
+});
 
 fn grouped(command: &Command) -> String {
     let mut text = String::new();

@@ -47,6 +47,9 @@ pub struct RunArgs {
     /// Maximum hours of work; pauses do not count
     #[arg(long, value_name = "H", allow_negative_numbers = true)]
     pub hours: Option<f64>,
+    /// Seconds that a block may wait for a busy host to become calm [default: 3]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub patience: Option<u64>,
     /// Try this one optimization: a library entry, `KNOB=VALUE,…`, `sweep`, or free text
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["plan", "autopilot"])]
     pub only: Option<String>,
@@ -117,6 +120,7 @@ impl RunArgs {
             agents: &loaded.agents,
             agent: self.agent.as_deref(),
             external: None,
+            patience_s: self.patience,
         };
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;

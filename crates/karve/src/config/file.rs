@@ -304,7 +304,7 @@ pub(super) struct DeviceTable {
     /// A block waits while CPU pressure from others is above this percentage; 50 by default.
     #[schemars(range(min = 0, max = 100))]
     pub(super) pressure_max: Option<f64>,
-    /// Seconds that one pause may take; 30 by default.
+    /// Seconds that one pause may take; 3 by default.
     #[schemars(range(min = 0, max = 3_600))]
     pub(super) pause_max_s: Option<u64>,
     /// Seconds to wait for another karve that holds the device; 3600 by default.

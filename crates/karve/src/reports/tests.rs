@@ -69,6 +69,7 @@ fn the_files_of_a_finished_campaign_are_as_they_were() {
         ("summary-4.md", "rounds/round-4/summary.md"),
         ("REPORT.md", "REPORT.md"),
         ("roofline.svg", "roofline.svg"),
+        ("trend.svg", "trend.svg"),
     ] {
         check_golden(name, &text_of(&campaign, path));
     }

@@ -215,13 +215,17 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
-/// How long a campaign has worked, and how long it also waited.
+/// How long a campaign has worked, how long it also waited, and how busy the host was.
 pub(super) fn time_of_work(campaign: &Campaign) -> String {
-    let work = duration(campaign.spent_ms());
-    match campaign.waited_ms() {
-        0 => work,
-        waited => format!("{work}, plus {} waiting for the device", duration(waited)),
+    let mut text = duration(campaign.spent_ms());
+    if campaign.waited_ms() > 0 {
+        let waited = duration(campaign.waited_ms());
+        text.push_str(&format!(", plus {waited} waiting for the device"));
     }
+    if let (busy @ 1.., all) = campaign.busy_blocks() {
+        text.push_str(&format!("; {busy} of {all} blocks on a busy host, which widens intervals"));
+    }
+    text
 }
 
 /// A value with this many decimals, or the placeholder for none.

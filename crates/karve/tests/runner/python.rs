@@ -253,11 +253,12 @@ def kernel_fn(x):
         if len(PLACES) > 19:
             places = np.array(sorted(PLACES))
             step = int(np.diff(places).min())
-            low, high = (int(places[0]) - place) // step, (int(places[-1]) - place) // step
+            low = min((int(places[0]) - place) // step, 0)
+            high = max((int(places[-1]) - place) // step, 0)
             down = as_strided(x, (1 - low, len(x)), (-step, 4))
             up = as_strided(x, (1 + high, len(x)), (step, 4))
             BATCH['every'] = result(np.concatenate([down[::-1], up[1:]]))
-            BATCH['low'], BATCH['step'] = int(places[0]), step
+            BATCH['low'], BATCH['step'] = place + low * step, step
     every = BATCH.get('every')
     if every is None:
         PLACES.add(place)

@@ -2,7 +2,7 @@
 
 use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, RoundPhase, Step, StopReason};
-use crate::measurement::Gate;
+use crate::measurement::{Conditions, Gate, Pause, PauseReason};
 use crate::policy::{Preset, ProfileWhen};
 use crate::profile::Profile;
 use crate::testing::policy;
@@ -49,6 +49,24 @@ fn with_quick(preset: Preset, speed: f64) -> CampaignScript {
     script.charter.policy = policy(preset);
     script.charter.cases[0].set = QUICK;
     script
+}
+
+#[test]
+fn blocks_on_a_busy_host_are_counted_and_waits_added() {
+    let (_, mut log) = play(&with_quick(Preset::Strict, 1.3));
+    let mut blocks = 0;
+    for record in &mut log {
+        if let Event::BlockMeasured { block, .. } = &mut record.event {
+            blocks += 1;
+            let pause = Pause { why: PauseReason::Pressure, waited_ms: 100 };
+            let pressure = Some(if blocks <= 3 { 50.1 } else { 50.0 });
+            let pauses = if blocks == 2 { vec![pause] } else { Vec::new() };
+            block.conditions =
+                Some(Box::new(Conditions { pressure, pauses, ..Conditions::default() }));
+        }
+    }
+    let campaign = fold(&log);
+    assert_eq!((campaign.busy_blocks(), campaign.waited_ms()), ((3, blocks), 100));
 }
 
 #[test]

@@ -4,9 +4,9 @@ use super::campaign_page;
 use super::round::error_row;
 use crate::reports::figures::headline;
 use crate::reports::profile::KernelComparison;
-use crate::reports::roofline;
 use crate::reports::source::ReportSource;
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX};
+use crate::reports::{roofline, trend};
 use karve_core::attribution::{GAP_MAX_PERCENT, attribute_rounds};
 use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, strategy};
 use karve_core::profile::Profile;
@@ -39,6 +39,7 @@ pub(in crate::reports) fn report_page(source: &ReportSource<'_>) -> Value {
         floors => floors(source),
         profiles => profiles(source),
         roofline => roofline::section(source),
+        has_trend => trend::is_drawn(source.campaign),
         n_known => campaign.known().len(),
         measuring => measuring(source),
         attribution => attribution(source),

@@ -1,0 +1,213 @@
+//! `karve clean`.
+
+use crate::project::{self, ProjectArgs};
+use crate::refs::refs_of;
+use crate::session::holder;
+use crate::ui;
+use karve_core::charter::Branch;
+use karve_harness::git::Repo;
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::text::counted;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+
+/// Show what campaigns take on disk, and remove those that you name
+///
+/// Without a name nothing is removed. A campaign is removed with its log, its samples, its
+/// worktrees and its refs under `refs/karve`. Its branch `optimize/NAME` stays, unless --branch is
+/// given; so do the library and the tips. What was removed cannot be restored.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  karve clean                 sizes of all campaigns, and what a removed one left behind
+  karve clean NAME            remove a campaign
+  karve clean --finished -y   remove every campaign that is finished, without being asked")]
+pub struct CleanArgs {
+    /// The campaigns to remove
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Remove every finished campaign
+    #[arg(long, conflicts_with = "names")]
+    finished: bool,
+    /// Remove their branches too
+    #[arg(long)]
+    branch: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a campaign takes.
+#[derive(Clone, Debug, Serialize)]
+struct CampaignTrace {
+    campaign: String,
+    /// `finished`, `open`, `unreadable`, or `removed` if only refs are left.
+    state: &'static str,
+    bytes: u64,
+    refs: usize,
+    branch: Option<String>,
+    #[serde(skip)]
+    dir: Option<CampaignDir>,
+}
+
+impl CleanArgs {
+    /// Runs the command.
+    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
+        let repo = place.repo()?;
+        let found = traces(place, &repo)?;
+        let chosen = self.chosen(&found)?;
+        if chosen.is_empty() {
+            self.show(&found);
+            return Ok(());
+        }
+        if !self.yes && !is_agreed(&chosen) {
+            return Err(CommandError::usage("nothing was removed")
+                .hint("karve clean NAME --yes removes it without being asked"));
+        }
+        for trace in &chosen {
+            self.remove(trace, &repo)?;
+        }
+        self.report_removed(&chosen);
+        Ok(())
+    }
+
+    fn chosen(&self, found: &[CampaignTrace]) -> Result<Vec<CampaignTrace>> {
+        if self.finished {
+            let over = |trace: &&CampaignTrace| ["finished", "removed"].contains(&trace.state);
+            return Ok(found.iter().filter(over).cloned().collect());
+        }
+        let names: BTreeSet<&String> = self.names.iter().collect();
+        let one = |name: &String| {
+            found.iter().find(|trace| trace.campaign == *name).cloned().ok_or_else(|| {
+                CommandError::usage(format!("there is no campaign {name:?}"))
+                    .hint("\"karve clean\" lists them")
+            })
+        };
+        names.into_iter().map(one).collect()
+    }
+
+    fn show(&self, found: &[CampaignTrace]) {
+        if self.json {
+            return ui::out_json(&found);
+        }
+        if found.is_empty() {
+            return ui::outln("there is nothing to remove");
+        }
+        for trace in found {
+            ui::outln(&format!(
+                "{:<44} {:<10} {:>9}  {}{}",
+                trace.campaign,
+                trace.state,
+                size(trace.bytes),
+                counted(trace.refs, "ref"),
+                trace.branch.as_ref().map_or_else(String::new, |name| format!(", branch {name}"))
+            ));
+        }
+        let total = found.iter().map(|trace| trace.bytes).sum();
+        ui::outln(&format!("{} in all; \"karve clean NAME\" removes one", size(total)));
+    }
+
+    /// Removes what a campaign left. If that is interrupted, the rest is found the next time.
+    fn remove(&self, trace: &CampaignTrace, repo: &Repo) -> Result<()> {
+        if let Some(dir) = &trace.dir {
+            let _lock = store::lock(dir, &holder())?;
+            repo.prune_under(&dir.worktrees())?;
+            fs::remove_dir_all(dir.path())
+                .context(|| format!("cannot remove {}", dir.path().display()))?;
+        }
+        for (name, _) in repo.list_refs(&refs_of(&trace.campaign))? {
+            repo.delete_ref(&name)?;
+        }
+        match &trace.branch {
+            Some(name) if self.branch => repo.delete_ref(&format!("refs/heads/{name}")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn report_removed(&self, chosen: &[CampaignTrace]) {
+        if self.json {
+            return ui::out_json(&chosen);
+        }
+        for trace in chosen {
+            let kept = trace.branch.as_ref().filter(|_| !self.branch);
+            let kept = kept.map_or_else(String::new, |name| format!("; the branch {name} stays"));
+            ui::outln(&format!("removed {}, {}{kept}", trace.campaign, size(trace.bytes)));
+        }
+        ui::outln("\"git gc\" frees the space of their commits");
+    }
+}
+
+/// The campaigns of this project, and refs whose campaign is gone.
+fn traces(place: &ProjectArgs, repo: &Repo) -> Result<Vec<CampaignTrace>> {
+    let mut found = Vec::new();
+    let all = store::list(&place.root()?)?;
+    for dir in all.iter().filter(|dir| project::is_of(dir, Some(repo))) {
+        let loaded = store::read(dir).ok();
+        let campaign = loaded.as_ref().map(|loaded| &loaded.campaign);
+        let state = match campaign {
+            Some(campaign) if campaign.is_finished() => "finished",
+            Some(_) => "open",
+            None => "unreadable",
+        };
+        let branch =
+            campaign.and_then(|campaign| campaign.charter()).map(|charter| &charter.branch);
+        let branch = match branch {
+            Some(Branch::Named { name }) => Some(name.clone()),
+            _ => None,
+        };
+        let refs = repo.list_refs(&refs_of(&dir.name()))?.len();
+        let bytes = bytes_of(dir.path());
+        let dir = dir.clone();
+        let name = dir.name();
+        found.push(CampaignTrace { campaign: name, state, bytes, refs, branch, dir: Some(dir) });
+    }
+    let names: BTreeSet<String> = all.iter().map(CampaignDir::name).collect();
+    let refs = repo.list_refs("refs/karve")?;
+    let owner = |name: &str| name.strip_prefix("refs/karve/")?.split('/').next().map(str::to_owned);
+    let owners: Vec<String> = refs.iter().filter_map(|(name, _)| owner(name)).collect();
+    for gone in owners.iter().collect::<BTreeSet<_>>() {
+        if !names.contains(gone) {
+            let refs = owners.iter().filter(|owner| *owner == gone).count();
+            let (campaign, state, branch) = (gone.clone(), "removed", None);
+            found.push(CampaignTrace { campaign, state, bytes: 0, refs, branch, dir: None });
+        }
+    }
+    Ok(found)
+}
+
+/// The bytes of all files in a directory; links are not followed.
+fn bytes_of(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_of(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
+}
+
+/// Asks on a terminal; elsewhere nobody agrees.
+fn is_agreed(chosen: &[CampaignTrace]) -> bool {
+    let names: Vec<&str> = chosen.iter().map(|trace| trace.campaign.as_str()).collect();
+    let stdin = std::io::stdin();
+    let mut said = String::new();
+    if stdin.is_terminal() {
+        ui::prompt(&format!("Remove {}? [y/N] ", names.join(", ")));
+        let _ = stdin.lock().read_line(&mut said);
+    }
+    ["y", "yes"].contains(&said.trim().to_lowercase().as_str())
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
