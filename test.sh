@@ -57,6 +57,17 @@ need_numpy() {
     /usr/bin/python3 -c 'import numpy' 2>/dev/null
 }
 
+# need_file <file> <package>: true if the file is there, or its package can be installed.
+need_file() {
+    [ -e "$1" ] || need "$1" "$2" || [ -e "$1" ]
+}
+
+# need_module <module> <package>: true if the Python of this machine has it, or can get it.
+need_module() {
+    /usr/bin/python3 -c "import $1" 2>/dev/null || need "$1" "$2" ||
+        /usr/bin/python3 -c "import $1" 2>/dev/null
+}
+
 # must <program> <package>: as need, but nothing can be checked without it.
 must() {
     need "$1" "$2" || {
@@ -199,6 +210,10 @@ quick) ;;
     need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
     need perf linux-perf || skip 'profiles by perf: it is not installed'
     need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
+    need cmake cmake && need_file /usr/include/benchmark/benchmark.h libbenchmark-dev ||
+        skip 'projects with Google Benchmark: cmake or libbenchmark-dev is not installed'
+    need_module pytest_benchmark python3-pytest-benchmark ||
+        skip 'projects with pytest-benchmark: it is not installed'
     ;;
 esac
 case $size in
@@ -206,6 +221,8 @@ quick) quick ;;
 default) landing ;;
 full)
     export KARVE_TEST_ALL=1
+    cargo fetch --locked --quiet --manifest-path testdata/projects/cargo-criterion/Cargo.toml ||
+        skip 'projects with criterion: its crates cannot be fetched'
     landing
     timed
     ;;

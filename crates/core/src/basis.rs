@@ -183,14 +183,7 @@ mod tests {
 
     #[test]
     fn the_engine_is_the_clock_or_the_format() {
-        let output = OutputRule {
-            format: "csv".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        };
+        let output = OutputRule { format: "csv".into(), from_file: false, ..OutputRule::default() };
         let engine = |name: &str, unit: &str| {
             let metric = Metric { name: name.into(), unit: unit.into(), ..Metric::default() };
             engine_of(&metric, &output)

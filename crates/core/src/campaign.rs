@@ -54,6 +54,7 @@ use crate::hypothesis::{Candidate, HypothesisDigest};
 use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
 use crate::measurement::{DiscardReason, Gate, Pair, Sample};
+use crate::mutants::TestStrength;
 use crate::policy::{FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
@@ -105,6 +106,7 @@ struct CampaignFacts {
     charter: Option<Box<Charter>>,
     preparation: Option<Preparation>,
     planted_bugs: Vec<PlantedBug>,
+    strength: Option<TestStrength>,
     tips: Vec<Tip>,
     known: Vec<KnownEntry>,
     baseline: Option<Baseline>,
@@ -248,6 +250,11 @@ impl Campaign {
     /// The bugs that were planted before the baseline.
     pub fn planted_bugs(&self) -> &[PlantedBug] {
         &self.facts.planted_bugs
+    }
+
+    /// How many small bugs the tests noticed, if that was counted.
+    pub fn test_strength(&self) -> Option<&TestStrength> {
+        self.facts.strength.as_ref()
     }
 
     /// The lessons of earlier campaigns.

@@ -4,11 +4,13 @@ mod asks;
 mod demand;
 mod goal;
 mod knobs;
+mod output_rule;
 mod sandbox;
 
 pub use asks::{AskRule, TOKEN_BYTES};
 pub use goal::Goal;
 pub use knobs::{PoolMember, TuneRule};
+pub use output_rule::OutputRule;
 pub use sandbox::{Caches, SandboxMode, SandboxRule};
 
 use crate::agenda::Agenda;
@@ -141,24 +143,6 @@ pub struct Commands {
     pub artifacts: Vec<String>,
     /// Added to the environment of every command.
     pub env: BTreeMap<String, String>,
-}
-
-/// How the benchmark's output is read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OutputRule {
-    /// The format's name in `karve.toml`.
-    pub format: String,
-    /// Whether the result is in the file that `{out}` names, or on standard output.
-    pub from_file: bool,
-    /// The column that names the case.
-    pub case_column: Option<String>,
-    /// The column that says PASS or FAIL.
-    pub check_column: Option<String>,
-    /// Which of several records is meant.
-    pub label: Option<String>,
-    /// The least signal-to-noise ratio that a row may report, in decibels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snr_db_min: Option<f64>,
 }
 
 /// What is measured.

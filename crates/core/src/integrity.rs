@@ -20,7 +20,7 @@ pub use proof::{
     buffer_in, has_ghost, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
-pub use seeds::SeedReaction;
+pub use seeds::{CHECKSUM_REL_MAX, SeedReaction, differing_checksum};
 pub use training::{StepTrace, is_grouped, is_skewed, lacks_skew, trace};
 pub use work::{CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, objection};
 

@@ -31,6 +31,7 @@ pub mod ladder;
 pub mod lineage;
 pub mod markdown;
 pub mod measurement;
+pub mod mutants;
 pub mod noise;
 pub mod parts;
 pub mod policy;

@@ -273,6 +273,7 @@ impl CampaignScript {
             }),
             Step::CheckMutations => Event::MutationChecked {
                 mutation_check_passed: self.mutation_check_passed,
+                strength: None,
                 planted_bugs: vec![PlantedBug {
                     file: "kernel.c".into(),
                     bug: "a sign flipped".into(),

@@ -41,14 +41,7 @@ pub(crate) fn charter() -> Charter {
             bench: "./bench {case}".into(),
             ..Commands::default()
         },
-        output: OutputRule {
-            format: "metric".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        },
+        output: OutputRule { format: "metric".into(), ..OutputRule::default() },
         metric: Metric {
             name: "time_ms".into(),
             unit: "ms".into(),

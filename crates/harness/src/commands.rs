@@ -7,7 +7,9 @@ pub mod output;
 
 mod acceptance;
 mod artifacts;
+mod bench_run;
 mod contract;
+mod criterion_home;
 mod delivered;
 mod failure_text;
 mod overwritten;
@@ -29,18 +31,17 @@ pub use raw::{RAW_BYTES_MAX, take as take_raw, take_usable};
 pub use rows::knows_format;
 pub use seeds::{BenchReading, SEED};
 
-use crate::placeholders::{expand, quote};
+use crate::placeholders::expand;
 pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};
 use karve_core::measurement::{Gate, Sample, classify_failure};
 use karve_numerics::case::Case;
 use karve_numerics::space::{Delivery, KnobDeclaration};
-use karve_os::error::{CommandError, Result};
+use karve_os::error::Result;
 use karve_os::process::{Command, CommandOutcome, Confinement, Exit, StopFlag, excerpt};
 use karve_os::random::fresh_seed;
 use karve_os::sandbox::{CommandPurpose, Sandbox};
-use karve_os::{device, files, process};
+use karve_os::{device, process};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -369,84 +370,16 @@ impl Harness {
         cases: &[Case],
         call: BenchParams,
     ) -> GateResult<BenchReading> {
-        let seed = call.seed;
-        let out = self.output.from_file.then(|| self.out_dir().join(format!("out-{seed:016x}")));
-        let one_case = if names_case(line, cases) { cases.first() } else { None };
-        let mut values = self.placeholders(tree, seed, out.as_deref());
-        let of_case = self.of_cases(cases);
-        values.repeats = Some(of_case.repeats);
-        let line = expand(line, one_case, &values)?;
-        let line = match of_case.spin_us {
-            Some(us) => followed_by_work(&line, us)?,
-            None => line,
-        };
-        if out.is_some() {
-            let dir = self.out_dir();
-            fs::create_dir_all(&dir).map_err(|error| {
-                CommandError::environment(format!("cannot create {}", dir.display())).cause(error)
-            })?;
-        }
-        self.condition(tree)?;
-        let command = self.command(&line, tree, CommandPurpose::Measure)?;
-        let command = command.pin(&self.pinned);
-        let pad = "x".repeat(usize::from(call.pad));
-        let command = command.env(PAD, pad).env(SEED, seed.to_string());
-        let run = process::run(&command, &self.stop)?;
-        let text = match &out {
-            Some(path) => {
-                // A pipe would never end, and a link could point anywhere.
-                let plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-                let bytes = plain.then(|| files::read(path, files::RESULT_BYTES_MAX).ok());
-                let text =
-                    bytes.flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                let _ = fs::remove_file(path);
-                text.unwrap_or_default()
-            }
-            None => run.stdout.text().into_owned(),
-        };
-        self.keep_usable(&run, out.is_some().then_some(&text));
+        let (run, text) = self.run_bench(line, tree, cases, call)?;
+        let from_file = self.output.from_file.then_some(text.as_str());
+        self.keep_usable(&run, from_file);
         let samples = self.read_samples(&run, &text, cases).map_err(|gate| {
-            raw::keep(&self.scratch, &run, out.is_some().then_some(&text));
-            let private = self.private(tree, Some(seed));
+            raw::keep(&self.scratch, &run, from_file);
+            let private = self.private(tree, Some(call.seed));
             let shown = private.redact(&text);
             self.read_samples(&private.hide(run), &shown, cases).err().unwrap_or(gate)
         })?;
         Ok(BenchReading { samples, checksums: self.checksums_in(&text) })
-    }
-
-    /// Where benchmarks write their results.
-    fn out_dir(&self) -> PathBuf {
-        match &self.sandbox {
-            Some(sandbox) => sandbox.out(),
-            None => self.scratch.clone(),
-        }
-    }
-
-    /// The settings for one run on these cases: the maximum of what they need.
-    fn of_cases(&self, cases: &[Case]) -> CaseRunSettings {
-        let known = |case: &Case| self.per_case.get(&case.name).copied();
-        let all: Vec<CaseRunSettings> = cases.iter().filter_map(known).collect();
-        CaseRunSettings {
-            repeats: all.iter().map(|one| one.repeats).max().unwrap_or(1),
-            spin_us: all.iter().filter_map(|one| one.spin_us).max(),
-        }
-    }
-
-    /// Brings the machine into the state that every timed run starts from.
-    fn condition(&self, tree: &Path) -> Result<()> {
-        let Some(line) = &self.commands.condition else {
-            return Ok(());
-        };
-        // On the same CPUs, because it conditions their caches.
-        let line = expand(line, None, &self.placeholders(tree, 0, None))?;
-        let command = self.command(&line, tree, CommandPurpose::Measure)?;
-        let run = process::run(&command.pin(&self.pinned), &self.stop)?;
-        if run.exit.success() || self.stop.at_once() {
-            return Ok(());
-        }
-        Err(CommandError::environment("commands.condition failed")
-            .cause(excerpt(&run))
-            .hint("run it by hand, and fix commands.condition in karve.toml"))
     }
 
     /// Runs the command that measures the device's peak; returns nothing if there is none.
@@ -461,6 +394,7 @@ impl Harness {
             case_column: None,
             check_column: None,
             label: None,
+            pattern: None,
         };
         if !run.exit.success() {
             return Ok(BTreeMap::new());
@@ -486,11 +420,4 @@ impl Harness {
         let command = self.within(&line, tree, trial.as_ref()).env(SEED, "0");
         process::run(&command, &self.stop).map(Some)
     }
-}
-
-/// The same line, followed by plain work that counts toward its time.
-fn followed_by_work(line: &str, us: u64) -> Result<String> {
-    let own = quote(&contract::own_program()?.to_string_lossy());
-    let work = format!("{own} spin {us} || exit 1");
-    Ok(format!("{line}\nstatus=$?\n{work}\nexit $status"))
 }

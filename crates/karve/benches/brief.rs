@@ -175,6 +175,7 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
         Step::CheckMutations => Event::MutationChecked {
             mutation_check_passed: true,
             planted_bugs: Vec::<PlantedBug>::new(),
+            strength: None,
         },
         Step::ReadTips => Event::TipsRead { tips: Vec::new(), known: known() },
         Step::MeasureBaseline => Event::BaselineMeasured(baseline(charter)),

@@ -10,6 +10,8 @@
 pub mod contract;
 mod kernel;
 mod manifest;
+mod models;
+mod printed;
 mod questions;
 mod recipe;
 mod render;
@@ -17,15 +19,19 @@ mod request;
 #[cfg(test)]
 mod tests;
 mod tilegym;
+mod trial;
 mod words;
 
 pub use manifest::propose_from_manifest;
+pub use models::{ModelTask, find_model_task, render_model_task};
 pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 pub use request::{WordedTarget, read_words};
+pub use trial::{BenchAttempt, attempts, read_output, without_case};
 pub use words::{apply_words, shapes_in};
 
 use karve_core::charter::Better;
+use std::collections::BTreeMap;
 
 /// How many listed cases are proposed at most.
 const CASES_MAX: usize = 20;
@@ -61,10 +67,14 @@ pub struct ConfigProposal {
     pub test: String,
     /// The benchmark command.
     pub bench: String,
+    /// Added to the environment of all commands.
+    pub env: BTreeMap<String, String>,
     /// What the benchmark writes in the worktree.
     pub write: Vec<String>,
     /// The format of its output.
     pub format: String,
+    /// What its lines of plain text look like.
+    pub pattern: Option<String>,
     /// The metric's name.
     pub metric_name: String,
     /// Its unit.
@@ -87,6 +97,8 @@ pub struct ConfigProposal {
     pub hours: Option<f64>,
     /// Whether the cases are all that the benchmark prints.
     pub all_shapes: bool,
+    /// Whether nothing was recognized, so that the commands are placeholders.
+    pub is_placeholder: bool,
     /// What each guess is based on, in sentences.
     pub why: Vec<String>,
 }
@@ -123,19 +135,22 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
         build: recipe.build,
         test: recipe.test,
         bench: recipe.bench,
+        env: recipe.env,
         write: recipe.write,
         format: recipe.format.to_owned(),
+        pattern: recipe.pattern,
         metric_name: recipe.metric.name,
         metric_unit: recipe.metric.unit,
         better: recipe.metric.better,
         cases,
-        label: is_tilegym.then(|| tilegym::LABEL.to_owned()),
-        preset: if is_tilegym { "tilegym" } else { "strict" }.to_owned(),
+        label: recipe.label,
+        preset: recipe.preset.unwrap_or("strict").to_owned(),
         collect,
         goal: None,
         rounds: None,
         hours: None,
         all_shapes: false,
+        is_placeholder: recipe.is_placeholder,
         why,
     }
 }
@@ -152,6 +167,9 @@ pub fn take_cases(proposal: &mut ConfigProposal, listing: &str) {
 
 /// Shapes for a command that takes a case; otherwise one case for the whole run.
 fn cases_for(op: &str, recipe: &recipe::ProjectRecipe) -> Vec<String> {
+    if !recipe.cases.is_empty() {
+        return recipe.cases.clone();
+    }
     if !recipe.bench.contains("{case}") {
         return vec!["default".to_owned()];
     }

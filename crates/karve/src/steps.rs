@@ -1,6 +1,7 @@
 //! Performs one step of a campaign; makes no decisions. Each step has its own file, named after it.
 
 mod check_mutations;
+mod checksums;
 mod choose;
 mod define_target;
 mod devlog;

@@ -24,6 +24,7 @@ mod demo;
 mod device;
 mod disk;
 mod external;
+mod first_hour;
 mod git_states;
 mod harness;
 mod injection;

@@ -13,6 +13,7 @@ use crate::integrity::{AuditFinding, MutantCheck, SeedReaction, WorkCounts};
 use crate::knowledge::{KnownEntry, Lesson};
 use crate::ladder::LadderResult;
 use crate::measurement::{BaselineReading, Block, Conditions, Environment, Gate};
+use crate::mutants::TestStrength;
 use crate::profile::{Profile, ProfileDepth};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::{AgentUsage, UnreadableAnswer};
@@ -55,7 +56,13 @@ pub enum Event {
     /// The base was found, the harness pinned and the host inspected.
     Prepared(Preparation),
     /// The mutation check: a bug was planted in the kernel, and the tests noticed it or not.
-    MutationChecked { mutation_check_passed: bool, planted_bugs: Vec<PlantedBug> },
+    MutationChecked {
+        mutation_check_passed: bool,
+        planted_bugs: Vec<PlantedBug>,
+        /// How many small bugs the tests noticed, if that was counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        strength: Option<TestStrength>,
+    },
     /// What earlier campaigns left for this target.
     TipsRead {
         tips: Vec<Tip>,

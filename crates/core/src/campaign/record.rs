@@ -201,10 +201,12 @@ impl Campaign {
                 Event::MutationChecked {
                     mutation_check_passed: check_passed,
                     planted_bugs: faults,
+                    strength,
                 },
                 CampaignPhase::Prepared,
             ) => {
                 self.facts.planted_bugs.clone_from(faults);
+                self.facts.strength.clone_from(strength);
                 self.phase = if *check_passed {
                     CampaignPhase::MutationChecked
                 } else {

@@ -42,8 +42,19 @@ impl SeedReaction {
 }
 
 fn equal(a: &[f64], b: &[f64]) -> bool {
-    let close = |(a, b): (&f64, &f64)| (a - b).abs() <= EQUAL_WITHIN * a.abs().max(b.abs());
-    a.len() == b.len() && a.iter().zip(b).all(close)
+    differing_checksum(a, b, EQUAL_WITHIN).is_none()
+}
+
+/// How far the checksums of two kernels on the same inputs may differ by default, relative to the
+/// larger one: what single precision loses by another order of additions.
+pub const CHECKSUM_REL_MAX: f64 = 1e-5;
+
+/// The first row whose checksums differ by more than this, relative to the larger one; a row that
+/// only one of the two has differs.
+pub fn differing_checksum(a: &[f64], b: &[f64], rel_max: f64) -> Option<usize> {
+    let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= rel_max * a.abs().max(b.abs());
+    let common = a.iter().zip(b).position(|pair| !is_close(pair));
+    common.or_else(|| (a.len() != b.len()).then(|| a.len().min(b.len())))
 }
 
 #[cfg(test)]
@@ -72,5 +83,16 @@ mod tests {
         assert_eq!(of(&[3.0, 3.0, 4.0]), Some(SeedReaction::Varies));
         assert_eq!(of(&[3.0]), None);
         assert_eq!(SeedReaction::of_fresh(&[Vec::new(), Vec::new()]), None);
+    }
+
+    #[test]
+    fn a_checksum_of_another_kernel_may_differ_by_rounding_only() {
+        let check = |a: &[f64], b: &[f64], want| assert_eq!(differing_checksum(a, b, 1e-5), want);
+        check(&[8192.0, 3.0], &[8192.01, 3.0], None);
+        check(&[8192.0, 3.0], &[8192.0, 3.01], Some(1));
+        check(&[8192.0], &[8194.2], Some(0));
+        check(&[0.0], &[0.0], None);
+        check(&[1.0], &[1.0, 2.0], Some(1));
+        check(&[1.0], &[f64::NAN], Some(0));
     }
 }

@@ -16,6 +16,7 @@ mod google_benchmark;
 mod hyperfine;
 mod json;
 mod libtest;
+mod line_pattern;
 mod metric_lines;
 mod names;
 mod nvbench;
@@ -23,6 +24,8 @@ mod nvbench_csv;
 mod pytest_benchmark;
 mod pytest_record;
 mod triton;
+
+pub use line_pattern::LinePattern;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -75,10 +78,12 @@ pub enum OutputFormat {
     Libtest,
     /// The tables that Triton's `perf_report` prints or saves.
     Triton,
+    /// Lines of plain text that match `output.pattern`.
+    Text,
 }
 
 /// The names of the formats in `karve.toml`, in that order.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "csv",
     "json",
     "jsonl",
@@ -92,11 +97,12 @@ pub const NAMES: [&str; 13] = [
     "criterion",
     "libtest",
     "triton",
+    "text",
 ];
 
 impl OutputFormat {
     /// All of them, in the order of their names.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Csv,
         Self::Json,
         Self::JsonLines,
@@ -110,6 +116,7 @@ impl OutputFormat {
         Self::Criterion,
         Self::Libtest,
         Self::Triton,
+        Self::Text,
     ];
 
     /// Its name in `karve.toml`.
@@ -125,7 +132,7 @@ impl OutputFormat {
             Self::Nvbench | Self::NvbenchCsv => Some("gpu_time_s"),
             Self::Libtest => Some("time_s"),
             Self::Csv | Self::Json | Self::JsonLines | Self::MetricLines => None,
-            Self::PytestRecord | Self::Triton => None,
+            Self::PytestRecord | Self::Triton | Self::Text => None,
         }
     }
 
@@ -136,7 +143,7 @@ impl OutputFormat {
             Self::Hyperfine | Self::PytestBenchmark | Self::Criterion | Self::Libtest => true,
             Self::GoogleBenchmark | Self::Nvbench | Self::NvbenchCsv => true,
             Self::Csv | Self::Json | Self::JsonLines | Self::MetricLines => false,
-            Self::PytestRecord | Self::Triton => false,
+            Self::PytestRecord | Self::Triton | Self::Text => false,
         }
     }
 }
@@ -152,6 +159,8 @@ pub struct ParseSpec<'a> {
     pub check_column: Option<&'a str>,
     /// The record, function, group or table to read, such as `Cutile`; by default the only one.
     pub label: Option<&'a str>,
+    /// What the lines of [`OutputFormat::Text`] look like.
+    pub pattern: Option<&'a str>,
 }
 
 /// One case with its numbers.
@@ -302,6 +311,7 @@ fn parser_of(format: OutputFormat) -> (OutputParser, &'static str) {
             (libtest::parse, "lines like test name ... bench: 12 ns/iter (+/- 3)")
         }
         OutputFormat::Triton => (triton::parse, "a table with rows numbered from 0"),
+        OutputFormat::Text => (line_pattern::parse, "lines that match output.pattern"),
     }
 }
 
@@ -312,7 +322,7 @@ mod tests {
     use proptest::test_runner::RngSeed;
 
     pub(super) fn spec(format: OutputFormat) -> ParseSpec<'static> {
-        ParseSpec { format, case_column: None, check_column: None, label: None }
+        ParseSpec { format, case_column: None, check_column: None, label: None, pattern: None }
     }
 
     /// The same texts in every run, and no files of past failures next to the source.
@@ -463,7 +473,7 @@ mod tests {
         ) {
             for format in OutputFormat::ALL {
                 let (case_column, label) = (column.as_deref(), label.as_deref());
-                let spec = ParseSpec { format, case_column, check_column: None, label };
+                let spec = ParseSpec { case_column, label, ..spec(format) };
                 match parse(&text, &spec) {
                     Ok(rows) => {
                         prop_assert!(!rows.is_empty());

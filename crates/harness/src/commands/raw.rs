@@ -6,6 +6,7 @@
 
 use super::Harness;
 use crate::runner::WORKER_OUTPUT;
+use karve_os::files;
 use karve_os::process::CommandOutcome;
 use std::fs;
 use std::path::Path;
@@ -34,14 +35,14 @@ impl Harness {
     }
 
     /// Appends the output of a run that could be used, if that is wanted.
-    pub(super) fn keep_usable(&self, run: &CommandOutcome, file: Option<&String>) {
+    pub(super) fn keep_usable(&self, run: &CommandOutcome, file: Option<&str>) {
         let path = self.scratch.join(USABLE);
         let before = fs::metadata(&path).map_or(0, |meta| meta.len());
         if !self.keeps_output || before >= RAW_BYTES_MAX as u64 {
             return;
         }
         let mut text = fs::read(&path).unwrap_or_default();
-        text.extend(render(run, file.map(String::as_str)));
+        text.extend(render(run, file));
         text.truncate(RAW_BYTES_MAX);
         let _ = fs::create_dir_all(&self.scratch).and_then(|()| fs::write(path, text));
     }
@@ -50,6 +51,15 @@ impl Harness {
 /// Takes the output of the runs that could be used and were kept.
 pub fn take_usable(scratch: &Path) -> Option<Vec<u8>> {
     take_file(&scratch.join(USABLE))
+}
+
+/// Takes the text that a benchmark wrote to a file; empty if it is not a plain file.
+pub(super) fn taken_text(path: &Path) -> String {
+    // A pipe would never end, and a link could point anywhere.
+    let is_plain = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    let bytes = is_plain.then(|| files::read(path, files::RESULT_BYTES_MAX).ok()).flatten();
+    let _ = fs::remove_file(path);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
 fn take_file(path: &Path) -> Option<Vec<u8>> {

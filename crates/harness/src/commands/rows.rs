@@ -69,6 +69,7 @@ pub(super) fn rows(text: &str, output: &OutputRule) -> Result<Vec<OutputRow>, St
         case_column: output.case_column.as_deref(),
         check_column: output.check_column.as_deref(),
         label: output.label.as_deref(),
+        pattern: output.pattern.as_deref(),
     };
     output::parse(text, &spec)
         .map_err(|error| format!("cannot read the benchmark's output: {error}"))
@@ -221,14 +222,7 @@ mod tests {
     }
 
     fn output(format: &str) -> OutputRule {
-        OutputRule {
-            format: format.to_owned(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        }
+        OutputRule { format: format.to_owned(), from_file: false, ..OutputRule::default() }
     }
 
     /// Reads the cases, and compares the values or a part of what is wrong.

@@ -8,8 +8,8 @@ use karve_core::measurement::Sample;
 /// The variable with the seed of a test or benchmark.
 pub const SEED: &str = "KARVE_SEED";
 
-/// The column in which a benchmark reports a checksum of its results.
-const CHECKSUM: &str = "checksum";
+/// The columns in which a benchmark may report a checksum of its results.
+const CHECKSUMS: [&str; 2] = ["checksum", "extra_info.checksum"];
 
 /// One run of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,8 +30,10 @@ impl Harness {
         };
         let rows = rows.unwrap_or_default();
         let checksum = |row: &OutputRow| {
-            let value = row.values.get(CHECKSUM).copied();
-            value.or_else(|| row.params.get(CHECKSUM)?.parse().ok())
+            CHECKSUMS.iter().find_map(|name| {
+                let value = row.values.get(*name).copied();
+                value.or_else(|| row.params.get(*name)?.parse().ok())
+            })
         };
         rows.iter().filter_map(checksum).collect()
     }

@@ -24,14 +24,7 @@ pub(crate) fn charter() -> Charter {
         mode: WorkMode::Repo,
         editable: vec!["kernel.c".into()],
         commands: Commands::default(),
-        output: OutputRule {
-            format: "metric".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        },
+        output: OutputRule { format: "metric".into(), from_file: false, ..OutputRule::default() },
         metric: Metric {
             passes: None,
             name: "time_ns".into(),

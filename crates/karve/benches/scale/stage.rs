@@ -156,14 +156,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
         mode: WorkMode::Repo,
         editable: vec!["kernel.c".into()],
         commands: commands.clone(),
-        output: OutputRule {
-            format: "metric".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        },
+        output: OutputRule { format: "metric".into(), from_file: false, ..OutputRule::default() },
         metric: Metric {
             name: "time_us".into(),
             unit: "us".into(),

@@ -126,10 +126,7 @@ impl PlainCommandArgs {
             output: OutputRule {
                 format: self.format.clone().unwrap_or_else(|| "metric".into()),
                 from_file: lines.iter().any(|line| line.contains("{out}")),
-                case_column: None,
-                check_column: None,
-                label: None,
-                snr_db_min: None,
+                ..OutputRule::default()
             },
             metric,
             cases,

@@ -3,12 +3,17 @@
 //! A harness that does not exercise the editable files would pass any candidate. So karve replaces
 //! operators of the kernel with others in a scratch worktree, builds, and requires the test to
 //! fail. A single site may be dead code, so all uses of an operator are replaced at once; if that
-//! does not build, each half of them is tried separately. One caught bug is enough.
+//! does not build, each half of them is tried separately. One caught bug is enough. How strong the
+//! tests are is another question: then small bugs of several kinds are planted one by one, as long
+//! as the time for that lasts, and those that the tests notice are counted.
 
 use super::fit_cases;
 use karve_core::campaign::PlantedBug;
 use karve_core::charter::Charter;
 use karve_core::measurement::Gate;
+use karve_core::mutants::{
+    MUTANTS_MAX, Mutant, TestStrength, choose_mutants, code_of, ends_kernel, mutants_in,
+};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::outcome::split;
@@ -71,6 +76,8 @@ pub struct MutationCheck<'a> {
     pub charter: &'a Charter,
     /// How long the search for a bug that the tests catch may take, if that is limited.
     pub time_max: Option<Duration>,
+    /// How long mutants are planted to see how strong the tests are; not at all if it is zero.
+    pub strength_max: Duration,
 }
 
 /// The result of a mutation check.
@@ -84,6 +91,8 @@ pub struct MutationResult {
     pub tested: u32,
     /// Whether the time was up before all were tried.
     pub time_up: bool,
+    /// How many small bugs the tests noticed, if that was counted.
+    pub strength: Option<TestStrength>,
 }
 
 impl MutationCheck<'_> {
@@ -114,6 +123,7 @@ impl MutationCheck<'_> {
         let whole = Duration::from_secs(charter.limits.command_s);
         let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
         let hasty = harness.clone().with_limit(limit);
+        let gate = MutantGate { harness: &hasty, tree, cases: &cases };
         let mut groups = sites(self.repo, commit, &charter.editable)?;
         groups.reverse();
         while let Some(group) = groups.pop() {
@@ -121,7 +131,7 @@ impl MutationCheck<'_> {
             if result.bugs.len() >= PLANTED_MAX || result.time_up {
                 break;
             }
-            let (bug, built) = plant(&hasty, tree, &cases, &group)?;
+            let (bug, built) = plant(gate, &group)?;
             result.caught = bug.noticed;
             result.tested += u32::from(built);
             result.bugs.push(bug);
@@ -134,6 +144,7 @@ impl MutationCheck<'_> {
                 groups.push(first.to_vec());
             }
         }
+        self.count_mutants(gate, commit, &mut result)?;
         if result.bugs.is_empty() {
             result.bugs.push(PlantedBug {
                 file: charter.editable.join(", "),
@@ -146,17 +157,92 @@ impl MutationCheck<'_> {
     }
 }
 
+impl MutationCheck<'_> {
+    /// Plants small bugs one by one while there is time. If nothing was caught before, one that is
+    /// noticed now shows that the tests exercise the kernel.
+    fn count_mutants(
+        self,
+        gate: MutantGate<'_>,
+        commit: &str,
+        result: &mut MutationResult,
+    ) -> Result<()> {
+        // Under a contract karve judges the results itself.
+        let is_due = self.charter.contract.is_none() || !result.caught;
+        if self.strength_max.is_zero() || !is_due {
+            return Ok(());
+        }
+        let globs = project_file::glob_set(&self.charter.editable)?;
+        let files = self.repo.read_matching(&Oid::named(commit)?, &globs)?;
+        let texts = files
+            .into_iter()
+            .filter_map(|(file, bytes)| Some((file, String::from_utf8(bytes).ok()?)));
+        let all: Vec<Mutant> = texts.flat_map(|(file, text)| mutants_in(&file, &text)).collect();
+        let mut strength = TestStrength::default();
+        let start = Instant::now();
+        // Those that do not build do not count, so there are more in reserve.
+        for mutant in choose_mutants(&all, 2 * MUTANTS_MAX) {
+            let is_over = start.elapsed() > self.strength_max && strength.tested > 0;
+            if strength.tested as usize >= MUTANTS_MAX || is_over || gate.harness.stopped() {
+                break;
+            }
+            let path = gate.tree.join(&mutant.file);
+            let cannot = || format!("cannot change {}", path.display());
+            let text = fs::read_to_string(&path).context(cannot)?;
+            fs::write(&path, mutant.apply(&text)).context(cannot)?;
+            let failed = gate.failed()?;
+            fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
+            let (noticed, built) = noticed_and_built(failed.as_ref());
+            if built {
+                strength.count(&mutant, noticed);
+            }
+            if noticed && !result.caught {
+                result.caught = true;
+                let detail = failed.map_or_else(String::new, |gate| bounded(&gate.describe()));
+                let (file, bug) = (mutant.file.clone(), mutant.describe());
+                result.bugs.push(PlantedBug { file, bug, noticed, detail });
+            }
+        }
+        result.strength = (strength.tested > 0).then_some(strength);
+        Ok(())
+    }
+}
+
+/// What builds and tests a mutant, and where.
+#[derive(Clone, Copy)]
+struct MutantGate<'a> {
+    harness: &'a Harness,
+    tree: &'a Path,
+    cases: &'a [Case],
+}
+
+impl MutantGate<'_> {
+    /// What the gate says about the tree, if it does not pass.
+    fn failed(self) -> Result<Option<Gate>> {
+        let Self { harness, tree, cases } = self;
+        let tested =
+            harness.build(tree).and_then(|()| harness.test(tree, cases, CommandVariant::Usual));
+        Ok(split(tested)?.err())
+    }
+}
+
+/// Whether the tests noticed a bug, and whether it was built: a bug that does not compile says
+/// nothing about the tests.
+fn noticed_and_built(gate: Option<&Gate>) -> (bool, bool) {
+    match gate {
+        Some(Gate::WrongResult { .. } | Gate::TimedOut { .. }) => (true, true),
+        Some(Gate::BuildFailed { .. }) => (false, false),
+        Some(Gate::OutOfScope { .. } | Gate::Dishonest { .. } | Gate::Passed) | None => {
+            (false, true)
+        }
+    }
+}
+
 /// Plants one bug at all these sites. Returns the result, and whether it was built.
-fn plant(
-    harness: &Harness,
-    tree: &Path,
-    cases: &[Case],
-    group: &[MutationSite],
-) -> Result<(PlantedBug, bool)> {
+fn plant(place: MutantGate<'_>, group: &[MutationSite]) -> Result<(PlantedBug, bool)> {
     let mut originals: Vec<(PathBuf, String)> = Vec::new();
     // From the end of a file to its start, so that columns stay valid.
     for site in group.iter().rev() {
-        let path = tree.join(&site.file);
+        let path = place.tree.join(&site.file);
         let cannot = || format!("cannot change {}", path.display());
         let text = fs::read_to_string(&path).context(cannot)?;
         fs::write(&path, with_bug(&text, site)).context(cannot)?;
@@ -164,20 +250,11 @@ fn plant(
             originals.push((path, text));
         }
     }
-    let tested =
-        harness.build(tree).and_then(|()| harness.test(tree, cases, CommandVariant::Usual));
-    let gate = split(tested)?.err();
+    let gate = place.failed()?;
     for (path, text) in originals {
         fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
     }
-    // A bug that does not compile says nothing about the tests.
-    let (noticed, built) = match &gate {
-        Some(Gate::WrongResult { .. } | Gate::TimedOut { .. }) => (true, true),
-        Some(Gate::BuildFailed { .. }) => (false, false),
-        Some(Gate::OutOfScope { .. } | Gate::Dishonest { .. } | Gate::Passed) | None => {
-            (false, true)
-        }
-    };
+    let (noticed, built) = noticed_and_built(gate.as_ref());
     let said = gate.map_or_else(|| "the test still passed".to_owned(), |g| g.describe());
     let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
     files.dedup();
@@ -235,7 +312,7 @@ fn sites(repo: &Repo, commit: &str, editable: &[String]) -> Result<Vec<Vec<Mutat
 }
 
 fn sites_in(file: &str, text: &str, all: &mut [Vec<MutationSite>]) {
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in text.lines().take_while(|line| !ends_kernel(line)).enumerate() {
         let code = code_of(line);
         let mut taken: Vec<usize> = Vec::new();
         for (kind, (from, to)) in SWAPS.iter().enumerate() {
@@ -249,16 +326,6 @@ fn sites_in(file: &str, text: &str, all: &mut [Vec<MutationSite>]) {
             }
         }
     }
-}
-
-/// A line without its comment; none if it is a directive, an import or a comment.
-fn code_of(line: &str) -> &str {
-    let trimmed = line.trim_start();
-    let skipped = ["#", "//", "/*", "*", "import ", "from ", "use ", "include", "--"];
-    if skipped.iter().any(|start| trimmed.starts_with(start)) || trimmed.contains('"') {
-        return "";
-    }
-    line.split("//").next().unwrap_or_default().split(" #").next().unwrap_or_default()
 }
 
 /// Whether an operator is between two operands, and not in `**`, `++`, `->` or `a *p`.

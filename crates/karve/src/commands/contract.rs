@@ -21,6 +21,9 @@ const SOURCE_BYTES_MAX: u64 = 1 << 20;
 /// Where the files that karve adds to a project are.
 const ADDED: &str = "karve";
 
+/// Flags for the compiler of a C or C++ file.
+const FLAGS: &str = "-O3 -march=native";
+
 /// Where an earlier `karve.toml` is kept.
 const EARLIER: &str = "karve.toml.before-contract";
 
@@ -59,7 +62,7 @@ pub struct ContractArgs {
     #[arg(long, value_name = "CASE")]
     case: Vec<String>,
     /// Flags for the compiler of a C or C++ file
-    #[arg(long, default_value = "-O3 -march=native", allow_hyphen_values = true)]
+    #[arg(long, default_value = FLAGS, allow_hyphen_values = true)]
     flags: String,
     /// A command that calls a Python function, such as its benchmark
     #[arg(long, value_name = "COMMAND")]
@@ -89,6 +92,21 @@ struct ContractTarget {
 type AddedFiles = Vec<(String, String)>;
 
 impl ContractArgs {
+    /// A function whose arguments karve sees by itself, as `FILE:FUNCTION`.
+    pub(super) fn of_function(target: String, print: bool) -> Self {
+        Self {
+            target,
+            shape: Vec::new(),
+            inout: Vec::new(),
+            value: Vec::new(),
+            case: Vec::new(),
+            flags: FLAGS.to_owned(),
+            run: None,
+            print,
+            force: false,
+        }
+    }
+
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();

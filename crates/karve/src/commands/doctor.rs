@@ -16,6 +16,7 @@ use karve_harness::git::Repo;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_harness::{git, project_file};
+use karve_os::device::gpu;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::{HostSupport, Sandbox};
@@ -173,6 +174,9 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
     };
     examine_repo(&repo, &loaded.charter, findings)?;
     device::examine(&loaded, repo.root(), stop, findings)?;
+    if gpu::is_missing(&loaded.charter, stop) {
+        return Ok(());
+    }
     let scratch = ScratchDir::new(ScratchKind::Doctor, &[&repo])?;
     let tmp = scratch.path().join("tmp");
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);

@@ -1,9 +1,12 @@
 //! `karve init`: writes a `karve.toml` for the current project.
 
+mod offer;
+mod trial;
+
 use crate::config::{CharterTime, Overrides};
 use crate::detect::{ConfigProposal, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
-use crate::{config, detect, ui};
+use crate::{config, detect, session, ui};
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::process::{self, StopFlag};
@@ -12,6 +15,7 @@ use std::fs;
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use trial::ProposalTrial;
 
 /// How long the project's tests may take to list the cases.
 const COLLECT_LIMIT: Duration = Duration::from_secs(120);
@@ -22,8 +26,10 @@ const FILES_MAX: usize = 2_000;
 
 /// Write a karve.toml for your own kernel
 ///
-/// Detects the build system, the commands and the kernel file, asks about the rest, and writes
-/// karve.toml. Never overwrites an existing one.
+/// Detects the build system, the commands and the kernel file, runs them once in a scratch worktree
+/// to see that they work and which cases there are, asks about the rest, and writes karve.toml.
+/// Never overwrites an existing one. A C or C++ function without a test and a benchmark gets a
+/// contract, and so does a task of KernelBench.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve init             asks, with the detected values as defaults
@@ -46,6 +52,9 @@ pub struct InitArgs {
     /// Use the detected values without asking
     #[arg(short, long)]
     yes: bool,
+    /// Run nothing: take only what the files show
+    #[arg(long, conflicts_with = "all_shapes")]
+    no_run: bool,
     /// Print the file instead of writing it
     #[arg(long)]
     print: bool,
@@ -60,16 +69,29 @@ impl InitArgs {
             return Err(CommandError::usage(format!("{} already exists", path.display()))
                 .hint("edit it, check it with \"karve doctor\", or move it away first"));
         }
+        let found = self.found(&dir);
+        if self.manifest.is_none()
+            && let Some(task) = detect::find_model_task(&found)
+        {
+            return offer::write_task(&self.worded(task), self.print, &dir);
+        }
         let mut proposal = match &self.manifest {
             Some(file) => of_manifest(file)?,
-            None => self.detected(&dir)?,
+            None => self.detected(&found, &dir)?,
         };
         if let Some(words) = &self.prompt {
             detect::apply_words(&mut proposal, &detect::read_words(words));
         }
-        if self.all_shapes || proposal.all_shapes {
+        let outcome = if self.all_shapes || proposal.all_shapes {
             take_all_shapes(&mut proposal, &dir)?;
-        }
+            ProposalTrial::NotRun
+        } else {
+            let target = self.offered(&mut proposal, &found);
+            if let Some(target) = target {
+                return offer::declare(target, self.print, place);
+            }
+            self.tried(&mut proposal, &dir)?
+        };
         for why in &proposal.why {
             ui::note(&format!("found: {why}"));
         }
@@ -78,7 +100,7 @@ impl InitArgs {
                 return Err(CommandError::usage("standard input is not a terminal")
                     .hint("use the detected values with \"karve init --yes\""));
             }
-            ask(&mut proposal)?;
+            ask(&mut proposal, outcome)?;
         }
         let text = detect::render_karve_toml(&proposal);
         if self.print {
@@ -98,11 +120,25 @@ impl InitArgs {
         Ok(())
     }
 
-    /// The proposal for the files of a project.
-    fn detected(&self, dir: &Path) -> Result<ConfigProposal> {
+    /// The files, and the kernel that was named.
+    fn found(&self, dir: &Path) -> ProjectFiles {
         let mut found = look(dir);
         found.kernel.clone_from(&self.kernel);
-        let mut proposal = detect::propose(&found);
+        found
+    }
+
+    /// A task with the device that the user's words name.
+    fn worded(&self, mut task: detect::ModelTask) -> detect::ModelTask {
+        let said = self.prompt.as_deref().map(detect::read_words);
+        if let Some(device) = said.and_then(|said| said.device) {
+            task.device = device;
+        }
+        task
+    }
+
+    /// The proposal for the files of a project.
+    fn detected(&self, found: &ProjectFiles, dir: &Path) -> Result<ConfigProposal> {
+        let mut proposal = detect::propose(found);
         if let Some(kernel) = &self.kernel
             && !found.files.iter().any(|(path, _)| proposal.editable.contains(path))
         {
@@ -111,6 +147,32 @@ impl InitArgs {
         }
         list_cases(&mut proposal, dir);
         Ok(proposal)
+    }
+
+    /// The function that gets a contract, if the project has nothing else to judge it by.
+    fn offered(&self, proposal: &mut ConfigProposal, found: &ProjectFiles) -> Option<String> {
+        let callable = offer::callable(found, proposal).filter(|_| self.manifest.is_none());
+        match proposal.is_placeholder {
+            true => callable.filter(|target| offer::is_seen_by_karve(target)),
+            false => {
+                proposal.why.extend(callable.as_deref().map(offer::sentence));
+                None
+            }
+        }
+    }
+
+    /// Runs the proposed commands, unless there are none to run.
+    fn tried(&self, proposal: &mut ConfigProposal, dir: &Path) -> Result<ProposalTrial> {
+        if self.no_run || self.manifest.is_some() || proposal.is_placeholder {
+            return Ok(ProposalTrial::NotRun);
+        }
+        let stop = StopFlag::new();
+        session::watch_signals_at_once(&stop, "stopping")?;
+        let outcome = trial::run(proposal, dir, &stop)?;
+        if outcome == ProposalTrial::Fails {
+            ui::note("note: not everything works as proposed; the last lines say what to edit");
+        }
+        Ok(outcome)
     }
 }
 
@@ -177,9 +239,11 @@ fn list_cases(proposal: &mut ConfigProposal, dir: &Path) {
     }
 }
 
-fn ask(proposal: &mut ConfigProposal) -> Result<()> {
+/// Asks what is not known: which files may be changed; and the rest, unless it was seen to work.
+fn ask(proposal: &mut ConfigProposal, outcome: ProposalTrial) -> Result<()> {
     let stdin = std::io::stdin();
-    for question in detect::questions(proposal) {
+    let is_open = |key: &str| key == "editable" || outcome != ProposalTrial::Works;
+    for question in detect::questions(proposal).into_iter().filter(|one| is_open(one.key)) {
         loop {
             ui::prompt(&format!("{} [{}]: ", question.prompt, question.default));
             let mut answer = String::new();

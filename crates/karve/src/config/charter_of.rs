@@ -3,7 +3,7 @@
 use super::agenda::agenda_request;
 use super::agents::{agent_of, agents_of};
 use super::commands::{check_commands, commands_of, mode_of};
-use super::file::ConfigFile;
+use super::file::{ConfigFile, OutputTable};
 use super::scope::{check_editable, check_globs};
 use super::source::ConfigSource;
 use super::{
@@ -11,9 +11,10 @@ use super::{
     rules, sandbox,
 };
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::integrity::CHECKSUM_REL_MAX;
 use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
-use karve_harness::commands::output::OutputFormat;
+use karve_harness::commands::output::{LinePattern, OutputFormat};
 use karve_numerics::accuracy::primus_snr_db_min;
 use karve_os::error::Result;
 use karve_os::text::shown;
@@ -69,7 +70,7 @@ pub(super) fn loaded_of(
     let charter = Charter {
         name,
         created: given.now.minute.clone(),
-        output: output_of(file, &target, policy.preset, from_file),
+        output: output_of(source, file, (&target, policy.preset), from_file)?,
         target,
         mode,
         editable,
@@ -159,30 +160,57 @@ fn goal_of(source: &ConfigSource<'_>, text: &str, metric: &Metric) -> Result<Goa
     Ok(goal)
 }
 
-fn output_of(file: &ConfigFile, target: &Target, preset: Preset, from_file: bool) -> OutputRule {
+/// Plain text needs a pattern, and nothing else does.
+fn check_pattern(source: &ConfigSource<'_>, table: &OutputTable) -> Result<()> {
+    let example =
+        "write it as in \"dot {case}: {time_us} us {}\"; docs/karve-toml.md has the rules";
+    match (&table.pattern, table.format == OutputFormat::Text) {
+        (None, true) => {
+            let message = "the format `text` needs `output.pattern`";
+            Err(source.error_at("output.format", message).hint(example))
+        }
+        (Some(_), false) => {
+            let message = "`output.pattern` is for the format `text` only";
+            let hint = "remove it, or set output.format = \"text\"";
+            Err(source.error_at("output.pattern", message).hint(hint))
+        }
+        (Some(pattern), true) => LinePattern::parse(pattern).map(|_| ()).map_err(|why| {
+            let message = format!("`output.pattern` cannot be used: {why}");
+            source.error_at("output.pattern", message).hint(example)
+        }),
+        (None, false) => Ok(()),
+    }
+}
+
+fn output_of(
+    source: &ConfigSource<'_>,
+    file: &ConfigFile,
+    (target, preset): (&Target, Preset),
+    from_file: bool,
+) -> Result<OutputRule> {
     let Some(table) = &file.output else {
         // Under a contract no output is read.
-        return OutputRule {
-            format: OutputFormat::MetricLines.name().to_owned(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        };
+        let format = OutputFormat::MetricLines.name().to_owned();
+        return Ok(OutputRule { format, ..OutputRule::default() });
     };
-    OutputRule {
+    check_pattern(source, table)?;
+    Ok(OutputRule {
         format: table.format.name().to_owned(),
         from_file,
         case_column: table.case_column.clone(),
         check_column: table.check_column.clone(),
         label: table.label.clone(),
+        pattern: table.pattern.clone(),
+        checksum_rel_max: match table.checksum_rel_max {
+            Some(limit) => limit.option(),
+            None => Some(CHECKSUM_REL_MAX),
+        },
         snr_db_min: match (table.snr_db_min, preset) {
             (Some(limit), _) => limit.option(),
             (None, Preset::Primus) => primus_snr_db_min(&target.op),
             (None, _) => None,
         },
-    }
+    })
 }
 
 /// primus: the representative shapes of a grouped operation include a skewed one, on which every

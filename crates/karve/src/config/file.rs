@@ -180,6 +180,12 @@ pub(super) struct OutputTable {
     pub(super) label: Option<String>,
     /// The least signal-to-noise ratio, in decibels, of columns with `snr` in their names.
     pub(super) snr_db_min: Option<OrNone<f64>>,
+    /// What a line looks like in the format `text`, such as `dot {case}: {time_us} us {}`.
+    #[schemars(length(min = 1))]
+    pub(super) pattern: Option<String>,
+    /// How far the checksum that the benchmark reports may differ from the incumbent's on the same
+    /// seed, relative to the larger one.
+    pub(super) checksum_rel_max: Option<OrNone<f64>>,
 }
 
 /// What is measured.

@@ -3,7 +3,7 @@
 use super::{FileListing, name_of, stem_of};
 
 /// Operations by the words that name them, the more specific ones first.
-const OPERATIONS: [(&str, &str); 24] = [
+const OPERATIONS: [(&str, &str); 25] = [
     ("attention", "attention"),
     ("flash", "attention"),
     ("attn", "attention"),
@@ -15,6 +15,7 @@ const OPERATIONS: [(&str, &str); 24] = [
     ("layer_norm", "layernorm"),
     ("rmsnorm", "rmsnorm"),
     ("rms_norm", "rmsnorm"),
+    ("matvec", "matvec"),
     ("conv", "conv"),
     ("transpose", "transpose"),
     ("stencil", "stencil"),
@@ -31,8 +32,9 @@ const OPERATIONS: [(&str, &str); 24] = [
 ];
 
 /// Words in a name that mark a file as part of the harness, not the kernel.
-const HARNESS_WORDS: [&str; 13] = [
+const HARNESS_WORDS: [&str; 14] = [
     "test",
+    "check",
     "bench",
     "conftest",
     "setup",
@@ -46,6 +48,11 @@ const HARNESS_WORDS: [&str; 13] = [
     "build",
     "docs",
 ];
+
+/// How much it says that the test or the benchmark calls a function with the file's name, and how
+/// much it says against a kernel that the file is a program.
+const CALLED: i32 = 4;
+const PROGRAM: i32 = 8;
 
 /// A file of at least this size, in bytes, is more than a kernel.
 const LARGE: usize = 48 * 1024;
@@ -200,7 +207,11 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
         let is_wanted =
             wanted.is_none_or(|name| [path, name_of(path), stem_of(path)].contains(&name));
         is_wanted.then_some(())?;
-        Some((score(path, text, kind), path, text, kind))
+        let called = is_called_by_harness(files, path);
+        let is_program = has_main(text, kind);
+        let score = score(path, text, kind) + if called { CALLED } else { 0 }
+            - if is_program { PROGRAM } else { 0 };
+        Some((score, path, text, kind))
     });
     // On a tie, the one closest to the root, then the first by name.
     let best = scored.max_by_key(|(score, path, _, _)| {
@@ -219,6 +230,32 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
     let language = kind.language();
     let why = format!("{path} looks like the kernel ({op}, in {language}).");
     KernelGuess { file: path.to_owned(), kind, op, why, template: kind.template() }
+}
+
+/// Whether a test or a benchmark calls a function that has the name of the file.
+fn is_called_by_harness(files: &FileListing<'_>, path: &str) -> bool {
+    let call = format!("{}(", stem_of(path));
+    let mut others = files.iter().filter(|(other, _)| *other != path && is_harness(other));
+    others.any(|(_, text)| {
+        let mut before = text.match_indices(&call).map(|(at, _)| &text[..at]);
+        before.any(|text| !text.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    })
+}
+
+/// Whether a compiled file is a program of its own.
+fn has_main(text: &str, kind: KernelLanguage) -> bool {
+    match kind {
+        KernelLanguage::C | KernelLanguage::Cpp => text.contains("int main("),
+        KernelLanguage::Rust => text.contains("fn main("),
+        KernelLanguage::Cuda
+        | KernelLanguage::Hip
+        | KernelLanguage::Triton
+        | KernelLanguage::CuTile
+        | KernelLanguage::CuteDsl
+        | KernelLanguage::Flydsl
+        | KernelLanguage::Numpy
+        | KernelLanguage::Python => false,
+    }
 }
 
 fn score(path: &str, text: &str, kind: KernelLanguage) -> i32 {
@@ -285,14 +322,17 @@ fn markers(text: &str, kind: KernelLanguage) -> i32 {
 }
 
 /// The operation by the file's name, otherwise by its text, otherwise the name itself.
-fn operation(path: &str, text: &str) -> String {
+pub(super) fn operation(path: &str, text: &str) -> String {
     let path = path.to_lowercase();
     let text = text.to_lowercase();
     let by = |place: &str| {
         OPERATIONS.iter().find(|(word, _)| has_word(place, word)).map(|(_, op)| (*op).to_owned())
     };
+    let is_root = ["lib", "mod", "main"].contains(&stem_of(&path));
+    let function = text.split("pub fn ").nth(1).and_then(|rest| rest.split(['(', '<']).next());
+    let name = function.filter(|_| is_root).unwrap_or(stem_of(&path));
     by(stem_of(&path)).or_else(|| by(&path)).or_else(|| by(&text)).unwrap_or_else(|| {
-        let stem: String = stem_of(&path)
+        let stem: String = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' })
             .collect();

@@ -72,8 +72,10 @@ pub fn propose_from_manifest(text: &str) -> Result<ConfigProposal, String> {
         build: one("build_command"),
         test: needed("test_command")?,
         bench: needed("benchmark_command")?,
+        env: BTreeMap::new(),
         write: Vec::new(),
         format: "csv".to_owned(),
+        pattern: None,
         metric_unit: unit.to_owned(),
         metric_name: metric,
         better: if is_time { Better::Lower } else { Better::Higher },
@@ -85,6 +87,7 @@ pub fn propose_from_manifest(text: &str) -> Result<ConfigProposal, String> {
         rounds: one("max_iterations").and_then(|rounds| rounds.parse().ok()),
         hours: None,
         all_shapes,
+        is_placeholder: false,
         why,
     })
 }

@@ -11,16 +11,20 @@ const WIDTH: usize = 96;
 
 /// The text of a `karve.toml` for the proposal, with comments that help to edit it.
 pub fn render_karve_toml(proposal: &ConfigProposal) -> String {
-    let rendered = render(proposal);
+    with_template(include_str!("karve.toml.j2"), proposal)
+}
+
+/// A template of a `karve.toml`, filled with a proposal.
+pub(super) fn with_template(template: &str, proposal: &impl serde::Serialize) -> String {
+    let rendered = render(template, proposal);
     rendered.unwrap_or_else(|error| format!("# karve has a bug in this template: {error:#}\n"))
 }
 
-fn render(proposal: &ConfigProposal) -> Result<String, Error> {
+fn render(template: &str, proposal: &impl serde::Serialize) -> Result<String, Error> {
     let mut environment = strict_environment();
     environment.add_filter("remark", remark);
-    // A string or a list of strings; the crate handles escaping.
+    // A string, a list or a table of strings; the crate handles escaping.
     environment.add_filter("toml", |value: Serde<toml::Value>| value.to_string());
-    let template = include_str!("karve.toml.j2");
     environment
         .render_str(template, context! { proposal => Serde(proposal), profile => PROFILE_AUTO })
 }

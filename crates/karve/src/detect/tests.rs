@@ -11,7 +11,7 @@ const MAKE: &str = "all: build/test build/bench\nbuild/test: test.o\nbuild/bench
 /// Paths of any quality.
 const ANY_PATH: &str = "[a-z_./\"' {}$]{1,14}(\\.py|\\.c|\\.cu|\\.rs|)";
 
-fn found(files: &[(&str, &str)]) -> ProjectFiles {
+pub(super) fn found(files: &[(&str, &str)]) -> ProjectFiles {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
     ProjectFiles { files: files.collect(), kernel: None }
 }
@@ -97,16 +97,16 @@ fn cmake_and_cargo_are_recognized() {
         ("src/scan.rs", "pub fn scan() { for x in 0..3 {} }"),
         ("benches/scan.rs", "fn main() { for x in 0..3 {} }"),
     ];
-    let (test, bench) = ("cargo test --release -q", "cargo bench -q");
+    let test = "cargo test --release -q";
     let proposal = check(
         &files,
         [
             "scan",
             "rust",
             "src/scan.rs",
-            "cargo build --release && cargo bench -q --no-run",
+            "cargo build --release -q && cargo bench -q --no-run --bench scan",
             test,
-            bench,
+            "cargo bench -q --bench scan",
         ],
     );
     assert_eq!(proposal.cases, ["default"]);

@@ -10,7 +10,7 @@ const SOURCES: &str = "src/tilegym/";
 /// The word that names the backend in paths and test ids.
 const BACKEND: &str = "cutile";
 /// The label of the records that belong to the backend.
-pub(super) const LABEL: &str = "Cutile";
+const LABEL: &str = "Cutile";
 /// Names that are listed at most.
 const NAMED_MAX: usize = 6;
 
@@ -63,10 +63,13 @@ pub(super) fn find(files: &FileListing<'_>, guess: &KernelGuess) -> Option<Tileg
             build: None,
             test: format!("{run} \"test_ and {BACKEND} and not test_perf\" -v"),
             bench: format!("{run} \"test_perf and {BACKEND}\" --print-record -v"),
-            write: Vec::new(),
+            env: [("PYTHONPATH".to_owned(), "src".to_owned())].into(),
             format: "pytest",
+            label: Some(LABEL.to_owned()),
             metric: MetricGuess::of_records(),
+            preset: Some("tilegym"),
             why,
+            ..ProjectRecipe::default()
         },
     })
 }

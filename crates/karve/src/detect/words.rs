@@ -51,6 +51,7 @@ pub fn shapes_in(proposal: &ConfigProposal, printed: &str) -> Result<Vec<String>
         case_column: None,
         check_column: None,
         label: proposal.label.as_deref(),
+        pattern: proposal.pattern.as_deref(),
     };
     let rows = output::parse(printed, &spec).map_err(|error| error.to_string())?;
     let name = |row: &OutputRow| {

@@ -77,6 +77,7 @@ impl McpServer {
             case_column: output.case_column.as_deref(),
             check_column: output.check_column.as_deref(),
             label: output.label.as_deref(),
+            pattern: output.pattern.as_deref(),
         };
         let rows = output::parse(&text, &spec).map_err(|error| error.to_string())?;
         pretty(&rows.iter().map(row).collect::<Vec<_>>())

@@ -4,6 +4,10 @@ use super::context::Context;
 use crate::checks::MutationCheck;
 use karve_core::campaign::{Campaign, Event};
 use karve_os::error::Result;
+use std::time::Duration;
+
+/// How long mutants are planted before the first round.
+const STRENGTH_TIME_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) fn perform(context: &Context, campaign: &Campaign) -> Result<Event> {
     let check = MutationCheck {
@@ -12,7 +16,12 @@ pub(crate) fn perform(context: &Context, campaign: &Campaign) -> Result<Event> {
         harness: &context.harness(),
         charter: &context.charter,
         time_max: None,
+        strength_max: STRENGTH_TIME_MAX,
     };
     let result = check.run(campaign.base_commit())?;
-    Ok(Event::MutationChecked { mutation_check_passed: result.caught, planted_bugs: result.bugs })
+    Ok(Event::MutationChecked {
+        mutation_check_passed: result.caught,
+        planted_bugs: result.bugs,
+        strength: result.strength,
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
-use super::{bug, proof, raw_output, stale_memory};
+use super::{bug, checksums, proof, raw_output, stale_memory};
 use crate::checks::{GhostCheck, audit_commits, check_changes};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
@@ -95,6 +95,9 @@ fn build_and_test(
             .map_err(|failure| failure.map(|gate| gate.with_setting(&setting)))?;
     }
     *errors = test_visible_cases(&harness, &built.path, set, variant, campaign)?;
+    if let Some(parent) = &parent {
+        checksums::compare(&harness, parent, &built, (set, variant), campaign)?;
+    }
     if set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));
         if harness.tests_each_case(&hidden) {

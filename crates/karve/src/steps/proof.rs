@@ -80,6 +80,7 @@ pub(super) fn check_mutants(
         harness: &context.harness(),
         charter: &context.charter,
         time_max: Some(MUTANTS_TIME_MAX),
+        strength_max: Duration::ZERO,
     };
     let result = check.run(&candidate.commit)?;
     // Bugs that there was no time for might have been noticed.

@@ -154,6 +154,7 @@ impl PlainScreen {
             Event::MutationChecked {
                 mutation_check_passed: check_passed,
                 planted_bugs: faults,
+                strength,
             } => {
                 let last = faults.last().map_or("", |fault| fault.bug.as_str());
                 let text = if *check_passed {
@@ -163,6 +164,14 @@ impl PlainScreen {
                 };
                 let tone = if *check_passed { Tone::Dim } else { Tone::Bad };
                 self.line(&toned(&text, tone, self.color));
+                if let Some(strength) = strength {
+                    let tone = if strength.is_weak() { Tone::Strong } else { Tone::Dim };
+                    self.line(&toned(
+                        &format!("strength  {}", strength.describe()),
+                        tone,
+                        self.color,
+                    ));
+                }
             }
             _ => {}
         }

@@ -98,6 +98,15 @@ impl Lab {
         lab
     }
 
+    /// A project of `testdata/projects` as somebody else wrote it, committed.
+    pub(crate) fn of_project(name: &str) -> Self {
+        let lab = Self::empty();
+        copy(&source("testdata/projects").join(name), &lab.path(""));
+        lab.git(&["init", "-q", "-b", "main"]);
+        lab.commit();
+        lab
+    }
+
     /// An empty directory.
     pub(crate) fn empty() -> Self {
         let lab = Self { dir: scratch() };

@@ -190,7 +190,8 @@ fn output_seeds() -> Vec<Vec<u8>> {
 
 fn benchmark_output(bytes: &[u8]) -> bool {
     let (format, text) = format_and_text(bytes, &OutputFormat::ALL);
-    let plain = ParseSpec { format, case_column: None, check_column: None, label: None };
+    let plain =
+        ParseSpec { format, case_column: None, check_column: None, label: None, pattern: None };
     let named = ParseSpec { case_column: Some("case"), check_column: Some("valid"), ..plain };
     let labeled = ParseSpec { label: Some("matmul-performance-fp16"), ..plain };
     let read = [plain, named, labeled].map(|spec| output::parse(&text, &spec).is_ok());

@@ -5,7 +5,7 @@
 
 use crate::gpu::{GpuReading, GpuSensors};
 use crate::process::{self, Command, StopFlag};
-use karve_core::charter::{Charter, Target};
+use karve_core::charter::{Charter, GpuPlace, Target};
 use karve_core::measurement::GpuConditions;
 use serde_json::Value;
 use std::path::Path;
@@ -151,6 +151,20 @@ pub fn is_gpu(target: &Target) -> bool {
         let begins = BEGINNINGS.iter().any(|start| word.starts_with(start));
         begins || WORDS.contains(&word) || MODELS.contains(&word)
     })
+}
+
+/// Whether the GPU of a charter is missing: its kernel runs on one here, but no tool reports on one
+/// and there is no device file of a driver.
+pub fn is_missing(charter: &Charter, stop: &StopFlag) -> bool {
+    let is_due = charter.device.gpu == GpuPlace::Here && is_gpu(&charter.target);
+    let has_file = || {
+        let names = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+        names.map(|entry| entry.file_name()).any(|name| {
+            let name = name.to_string_lossy();
+            name == "kfd" || name == "nvidiactl"
+        })
+    };
+    is_due && !has_file() && GpuMonitor::new(charter).look(stop).is_none()
 }
 
 /// The number of the GPU: the first that the commands may see.

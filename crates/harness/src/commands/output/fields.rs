@@ -413,8 +413,13 @@ mod tests {
     use super::super::OutputFormat;
     use super::*;
 
-    const SPEC: ParseSpec<'static> =
-        ParseSpec { format: OutputFormat::Csv, case_column: None, check_column: None, label: None };
+    const SPEC: ParseSpec<'static> = ParseSpec {
+        format: OutputFormat::Csv,
+        case_column: None,
+        check_column: None,
+        label: None,
+        pattern: None,
+    };
 
     type Want<'a> = Result<(Option<&'a str>, &'a [(&'a str, f64)]), &'a str>;
 

@@ -133,6 +133,17 @@ fn examine_gpu(charter: &Charter, stop: &StopFlag, findings: &mut DoctorReport) 
     if !gpu::is_gpu(&charter.target) {
         return;
     }
+    if gpu::is_missing(charter, stop) {
+        let detail = format!(
+            "no GPU answers here, and the target runs on one ({}), so nothing was built, tested \
+             or measured",
+            charter.target.device
+        );
+        let hint = "run karve on the machine with the GPU and its driver; if only your commands \
+                    reach it, set device.gpu = \"elsewhere\" in karve.toml";
+        findings.failed("gpu", detail, hint);
+        return;
+    }
     let mut watch = gpu::GpuMonitor::new(charter);
     match watch.look(stop) {
         None => {

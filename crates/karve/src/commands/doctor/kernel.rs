@@ -8,6 +8,7 @@ use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::integrity::SeedReaction;
+use karve_core::mutants::TestStrength;
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
@@ -17,6 +18,10 @@ use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::counted;
+use std::time::Duration;
+
+/// How long mutants are planted to see how strong the tests are.
+const STRENGTH_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Blocks of the A/A test.
 const NOISE_BLOCKS: u32 = 16;
@@ -150,8 +155,9 @@ impl KernelChecks<'_> {
             harness: self.harness,
             charter,
             time_max: None,
+            strength_max: STRENGTH_TIME_MAX,
         };
-        let Some(MutationResult { caught: check_passed, bugs: faults, .. }) =
+        let Some(MutationResult { caught: check_passed, bugs: faults, strength, .. }) =
             checked("mutation", check.run(commit), findings)?
         else {
             return Ok(());
@@ -164,8 +170,24 @@ impl KernelChecks<'_> {
             let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
             findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
         }
+        if let Some(strength) = strength {
+            report_strength(&strength, findings);
+        }
         Ok(())
     }
+}
+
+/// How many mutants the tests killed; those that survived show what to test.
+fn report_strength(strength: &TestStrength, findings: &mut DoctorReport) {
+    let survivors = strength.survivors.join("; ");
+    let detail = match survivors.is_empty() {
+        true => strength.describe(),
+        false => format!("{}; not noticed: {survivors}", strength.describe()),
+    };
+    let hint = "test what these change, such as borders, odd sizes and random inputs, in \
+                commands.test; or let karve check results: \"karve contract FILE:FUNCTION\"";
+    let level = if strength.is_weak() { FindingLevel::Note } else { FindingLevel::Fine };
+    findings.add(level, "strength", detail, Some(hint));
 }
 
 /// Runs the benchmark once, and says whether its numbers can be read.

@@ -78,14 +78,7 @@ pub(super) fn charter() -> Charter {
             bench: "./bench --cases small,large,zebra".into(),
             ..Commands::default()
         },
-        output: OutputRule {
-            format: "metric".into(),
-            from_file: false,
-            case_column: None,
-            check_column: None,
-            label: None,
-            snr_db_min: None,
-        },
+        output: OutputRule { format: "metric".into(), from_file: false, ..OutputRule::default() },
         metric: Metric {
             name: "time_ms".into(),
             unit: "ms".into(),
@@ -229,6 +222,7 @@ impl Player {
             Step::Prepare => prepared(),
             Step::CheckMutations => Event::MutationChecked {
                 mutation_check_passed: true,
+                strength: None,
                 planted_bugs: vec![PlantedBug {
                     file: "src/kernel.c".into(),
                     bug: "a sign was flipped".into(),

@@ -234,6 +234,12 @@ fn measuring(source: &ReportSource<'_>) -> Value {
         layouts => layouts.len(),
         layouts_kept => layouts.iter().filter(|keeps| **keeps).count(),
         host,
+        strength => campaign.test_strength().map(|strength| {
+            context! {
+                said => strength.describe(),
+                survivors => source.line(&strength.survivors.join("; "), CELL_MAX),
+            }
+        }),
         planted => planted.len(),
         caught => planted.iter().filter(|bug| bug.noticed).count(),
     }

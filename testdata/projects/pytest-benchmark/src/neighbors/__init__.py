@@ -1,0 +1,5 @@
+"""Distances between points."""
+
+from .pairwise import pairwise_distances
+
+__all__ = ["pairwise_distances"]
