@@ -90,6 +90,18 @@ fn the_first_campaign_of_the_book_runs_to_its_end() {
 }
 
 #[test]
+fn the_three_commands_of_the_readme_end_with_a_faster_kernel() {
+    let home = tempfile::tempdir().unwrap();
+    let blocks = marked_blocks("README.md", "three-commands");
+    assert_eq!(blocks.len(), 1);
+    let project = "cp -r docs/first-campaign ~/dot && cd ~/dot && rm karve.toml && git init -q && \
+                   git add . && git commit -qm start";
+    sh(project, &root(), home.path());
+    let said = stdout(&sh(&blocks[0], &home.path().join("dot"), home.path()));
+    assert!(said.contains("  keep  "), "{said}");
+}
+
+#[test]
 fn the_bench_of_the_book_finds_what_is_faster() {
     let home = tempfile::tempdir().unwrap();
     let blocks = marked_blocks("docs/bench.md", "bench");
