@@ -155,12 +155,22 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         speedup_note => unchecked_note(brief.unchecked_keeps),
         effect_ratio => brief.effect_ratio,
         changes_per_round => brief.changes_per_round,
-        cases => shown.first(BriefPart::Cases, brief.cases.iter().map(|case| case.name.clone())),
+        cases => shown.first(BriefPart::Cases, cases(brief)),
+        threads => brief.threads,
         steps => brief.roles.as_ref().map(|roles| model(&roles.route.steps)),
         task => brief.task.as_ref().map(agenda_task),
         tokens_max => brief.tokens_max,
         left_out => shown.left_out(brief),
     }
+}
+
+/// The cases, each with how fast it is now.
+fn cases(brief: &Brief) -> impl Iterator<Item = String> + '_ {
+    let notes = brief.case_notes.iter().map(String::as_str).chain(std::iter::repeat(""));
+    brief.cases.iter().zip(notes).map(|(case, note)| match note {
+        "" => case.name.clone(),
+        note => format!("{}: {note}", case.name),
+    })
 }
 
 /// A value of karve's own.

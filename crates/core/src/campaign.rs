@@ -37,7 +37,7 @@ pub use event::{
 pub use gating::TuneStep;
 pub use original::{OriginalCheck, RunningCheck};
 pub use phase_cost::{PhaseCost, WorkPhase};
-pub use plausible::KeepEvidence;
+pub use plausible::{CountingReason, KeepEvidence};
 pub use record::OutOfOrder;
 pub use refusal::ProposalRefusal;
 pub use reviewing::ReviewStep;

@@ -4,6 +4,7 @@ use crate::charter::{Metric, OwnClock};
 use crate::measurement::{Pair, PassRates, Sample};
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Level of every interval that is shown.
 pub const INTERVAL_ALPHA: f64 = 0.05;
@@ -27,6 +28,13 @@ pub struct Comparison {
     /// How karve's own clock contradicts a self-reported gain, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<ClaimCheck>,
+}
+
+impl Comparison {
+    /// The candidate's median in each case.
+    pub fn candidate_values(&self) -> BTreeMap<usize, f64> {
+        self.cases.iter().map(|case| (case.case, case.candidate_median)).collect()
+    }
 }
 
 /// By how much a run of the benchmark became shorter.

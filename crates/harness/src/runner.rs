@@ -57,7 +57,7 @@ mod worker;
 mod worker_failure;
 mod worker_text;
 
-pub use correctness::check_kernel;
+pub use correctness::{check_beside_original, check_kernel};
 pub use duel::KernelRunner;
 pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::{ask_inputs, parse_inputs};

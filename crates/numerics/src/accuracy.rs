@@ -86,6 +86,10 @@ pub struct ErrorStats {
     /// Elements that are infinite where the reference is not, the reverse, or of the other sign.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inf_mismatch: usize,
+    /// Elements of which nothing is right: the difference is more than half of the reference, which
+    /// is a normal number. Not counted on a device.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: usize,
     /// The first element beyond the tolerance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_bad: Option<usize>,
@@ -115,6 +119,8 @@ pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorSt
                 stats.max_excess = stats.max_excess.max(difference - ulp / 2.0);
                 let relative = difference / r.abs().max(kinds.normal);
                 stats.max_rel = stats.max_rel.max(relative).min(f64::MAX);
+                let is_lost = r.abs() >= kinds.normal && relative > 0.5;
+                stats.lost += usize::from(is_lost);
                 match rounded.get(i) {
                     Some(rounded) => o == rounded,
                     None => difference <= limit + tolerance.relative * r.abs(),

@@ -121,6 +121,8 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Variables to remove from karve's environment, before others are set.
     pub env_remove: Vec<String>,
+    /// Which variables of karve's environment it gets if it is not confined; all if absent.
+    pub variables: Option<EnvPolicy>,
     /// Whether it must not notice karve by its environment.
     pub unaware: bool,
     /// The contents of its standard input; empty if absent.
@@ -173,6 +175,7 @@ impl Command {
             dir: dir.to_owned(),
             env: Vec::new(),
             env_remove: Vec::new(),
+            variables: None,
             unaware: false,
             stdin: None,
             limit: LIMIT_DEFAULT,

@@ -219,6 +219,12 @@ impl Sandbox {
         })
     }
 
+    /// The environment variables of karve that a kernel's process gets: those of commands, and
+    /// what libraries of kernels ask for.
+    pub fn variables_of_kernel(&self) -> EnvPolicy {
+        environment::of_kernel(&self.rule)
+    }
+
     /// What a command in a worktree may do. Private directories of earlier commands are emptied.
     pub fn confine(&self, purpose: CommandPurpose, tree: &Path) -> Result<Confinement> {
         let tree = view::settled(tree);

@@ -30,12 +30,23 @@ pub struct KeepEvidence {
     pub work: Option<Box<WorkCounts>>,
 }
 
+/// Why the work of a candidate is counted before a keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountingReason {
+    /// It could prove the gain, and nothing else does.
+    Proof,
+    /// The candidate has a buffer that could hold results.
+    Buffer,
+    /// Results could also be where the audit does not look, such as in the caller's memory.
+    Sample,
+}
+
 impl Campaign {
     /// The least time of one call on a case, in seconds, if known. A floor that the unchanged
     /// kernel is already below says nothing: then the work or the peak is wrong.
     pub fn floor_s(&self, case: usize) -> Option<f64> {
         let floor = self.baseline()?.roof.as_ref()?.floor_s(self.demand(case)?);
-        let usual = self.seconds(case, *super::scores::baseline_medians(self).get(&case)?)?;
+        let usual = self.seconds(case, *self.baseline_values().get(&case)?)?;
         assess_time(usual, floor).ok()?;
         floor
     }
@@ -174,19 +185,22 @@ impl Campaign {
         own_tests && first && self.proven(&round, candidate, verdict.clone()).keeps()
     }
 
-    /// Whether the work of a candidate that passed its last gate is counted: that could prove its
-    /// gain, and nothing else does; or it has a buffer that could hold results.
-    pub fn work_due(&self, evidence: &KeepEvidence) -> bool {
-        let Some((round, candidate, verdict)) = self.about_to_keep(evidence) else {
-            return false;
-        };
+    /// Why the work of a candidate that passed its last gate is counted, if it is.
+    pub fn work_due(&self, evidence: &KeepEvidence) -> Option<CountingReason> {
+        let (round, candidate, verdict) = self.about_to_keep(evidence)?;
         let doubts = self.doubts(&round, verdict);
         let mut proofs = self.proofs(candidate);
         let open = integrity::remaining(doubts.clone(), &proofs);
-        let in_question = proofs.is_empty() && integrity::buffer_in(&round.findings).is_some();
+        if open.is_empty() {
+            let compiled = candidate.files.iter().any(|file| is_compiled(file));
+            return match integrity::buffer_in(&round.findings) {
+                _ if !proofs.is_empty() => None,
+                Some(_) => Some(CountingReason::Buffer),
+                None => compiled.then_some(CountingReason::Sample),
+            };
+        }
         proofs.push(GainProof::Work);
-        let could_prove = !open.is_empty() && integrity::remaining(doubts, &proofs).is_empty();
-        could_prove || (open.is_empty() && in_question)
+        integrity::remaining(doubts, &proofs).is_empty().then_some(CountingReason::Proof)
     }
 
     /// Whether a candidate that passed its last gate must show its gain with overwritten memory: it
@@ -263,9 +277,19 @@ pub(super) fn is_unproven(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Drop { reason: DropReason::Unproven { .. } })
 }
 
-/// A buffer of the candidate that holds results, by its counted work.
+/// Results of the candidate that outlive a call, by its counted work: in a buffer of its own, or
+/// in memory of its caller.
 fn cache_in(round: &RoundState) -> Option<GainDoubt> {
-    let found = integrity::buffer_in(&round.findings)?;
     let unequal = round.work.as_ref()?.unequal_calls()?;
-    Some(GainDoubt::State { finding: format!("{}, and {unequal}", found.describe()) })
+    let finding = match integrity::buffer_in(&round.findings) {
+        Some(found) => format!("{}, and {unequal}", found.describe()),
+        None => unequal,
+    };
+    Some(GainDoubt::State { finding })
+}
+
+/// Whether a file is in a language whose functions callgrind can count.
+fn is_compiled(file: &str) -> bool {
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "rs"].contains(&extension)
 }

@@ -2,27 +2,36 @@
 
 use super::Campaign;
 use crate::charter::{Better, Charter};
+use crate::comparison::Comparison;
 use karve_numerics::expr::parse_expr;
 use karve_numerics::stats;
 use std::collections::BTreeMap;
 
-/// Median baseline reading of each visible case.
-pub(super) fn baseline_medians(campaign: &Campaign) -> BTreeMap<usize, f64> {
-    let Some(baseline) = campaign.baseline() else {
-        return BTreeMap::new();
-    };
-    let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for reading in &baseline.readings {
-        values.entry(reading.case).or_default().push(reading.sample.value);
-    }
-    values.into_iter().filter_map(|(case, v)| Some((case, stats::median(&v)?))).collect()
-}
-
 impl Campaign {
+    /// The median reading of each case at the baseline.
+    pub fn baseline_values(&self) -> BTreeMap<usize, f64> {
+        let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for reading in self.baseline().iter().flat_map(|baseline| &baseline.readings) {
+            values.entry(reading.case).or_default().push(reading.sample.value);
+        }
+        values.into_iter().filter_map(|(case, v)| Some((case, stats::median(&v)?))).collect()
+    }
+
+    /// The same for the best kernel so far: from the final duel, or else from the duel that kept
+    /// it.
+    pub fn incumbent_values(&self) -> BTreeMap<usize, f64> {
+        let last = self.lineage().kept().last().map(|kept| kept.round);
+        let kept = self.rounds().iter().find(|round| Some(round.number) == last);
+        let kept = kept.and_then(|round| round.shown());
+        // An extended campaign that runs again has only the duel of its previous end.
+        let ended = self.final_comparison().filter(|_| self.stop_reason().is_some());
+        ended.or(kept).map_or_else(|| self.baseline_values(), Comparison::candidate_values)
+    }
+
     /// The metric's geometric mean over the visible cases at the baseline.
     pub fn baseline_aggregate(&self) -> Option<f64> {
         let visible = self.charter()?.visible_cases();
-        let medians = baseline_medians(self);
+        let medians = self.baseline_values();
         let values: Option<Vec<f64>> = visible.iter().map(|c| medians.get(c).copied()).collect();
         stats::geometric_mean(&values?)
     }
@@ -59,7 +68,7 @@ impl Campaign {
     /// Operations per second at the baseline, geometric mean over the visible cases.
     pub fn baseline_rate(&self) -> Option<f64> {
         let charter = self.charter()?;
-        let medians = baseline_medians(self);
+        let medians = self.baseline_values();
         let rates: Option<Vec<f64>> = charter
             .visible_cases()
             .into_iter()

@@ -2,6 +2,7 @@
 
 mod ablation;
 mod autopilot;
+mod case_notes;
 mod class;
 mod hidden;
 mod learning;
@@ -13,6 +14,7 @@ mod stagnation;
 
 pub use ablation::{Ablation, share, to_ablate};
 pub use autopilot::items_of_profile;
+use case_notes::case_notes;
 pub(in crate::campaign) use class::outside_playbook;
 pub use class::{KernelClass, kernel_class};
 pub(crate) use hidden::shown_gate;
@@ -129,6 +131,10 @@ pub struct Brief {
     pub editable: Vec<String>,
     /// The visible cases.
     pub cases: Vec<Case>,
+    /// How fast each of them is now, and could be, in words; in the same order.
+    pub case_notes: Vec<String>,
+    /// Threads that the kernel may use, under a contract.
+    pub threads: Option<u32>,
     /// What is measured.
     pub metric: Metric,
     /// The speedup so far.
@@ -219,7 +225,9 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         parent: campaign.incumbent().to_owned(),
         base: campaign.base_commit().to_owned(),
         editable: charter.map(|c| c.editable.clone()).unwrap_or_default(),
-        cases: visible.into_iter().filter_map(|index| campaign.case(index)).collect(),
+        cases: visible.iter().filter_map(|index| campaign.case(*index)).collect(),
+        case_notes: case_notes(campaign, &visible),
+        threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),
         unchecked_keeps: campaign.lineage().n_unchecked(),

@@ -9,6 +9,7 @@ use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
+use karve_os::sandbox;
 use std::path::{Path, PathBuf};
 
 /// What a harness knows about a contract.
@@ -75,10 +76,13 @@ impl Harness {
     }
 
     fn bare_terms(&self, under: &HarnessContract) -> Result<RunnerSetup> {
+        let mut command = self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned);
+        command.memory_bytes = sandbox::most_memory();
+        command.variables = self.sandbox.as_ref().map(|sandbox| sandbox.variables_of_kernel());
         Ok(RunnerSetup {
             contract: under.contract.clone(),
             workdir: self.workdir.clone(),
-            command: self.base(Command::argv::<&str>([], Path::new("."))).pin(&self.pinned),
+            command,
             reference: under.reference.clone(),
             scratch: self.scratch.clone(),
             readable: self.sandbox.as_ref().map(|sandbox| sandbox.readable()).unwrap_or_default(),
@@ -101,6 +105,22 @@ impl Harness {
         };
         let incumbent = under.incumbent.as_deref();
         runner::check_kernel(&self.terms(under, tree)?, tree, incumbent, cases).map(Some)
+    }
+
+    /// Checks the kernel of a built tree next to that of the original tree, on shapes that are not
+    /// listed. Nothing is checked without a contract.
+    pub fn check_beside_original(
+        &self,
+        tree: &Path,
+        original: &Path,
+        cases: &[Case],
+    ) -> GateResult<()> {
+        match &self.under_contract {
+            Some(under) => {
+                runner::check_beside_original(&self.terms(under, tree)?, tree, original, cases)
+            }
+            None => Ok(()),
+        }
     }
 
     /// One reading of each case, or why not; `None` if there is no contract.

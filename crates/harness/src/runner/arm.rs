@@ -20,7 +20,9 @@ use super::worker_text::{self, WorkerNames};
 use karve_core::measurement::Gate;
 use karve_numerics::contract::{CallLayout, Contract, SlotRange};
 use karve_os::error::{Result, WithContext};
-use karve_os::process::{ChildProcess, Command, ReadableTree, ReceiveResult, StopFlag, StopResult};
+use karve_os::process::{
+    ChildProcess, Command, Exit, ReadableTree, ReceiveResult, StopFlag, StopResult,
+};
 use karve_os::random::secret;
 use std::io;
 use std::path::PathBuf;
@@ -446,6 +448,10 @@ impl KernelWorker {
                 Ok(answer.map_err(|garbled| WorkerFailure::Garbled(garbled.0))?)
             }
             Ok(ReceiveResult::Nothing) => Err(WorkerFailure::TooLong.into()),
+            Ok(ReceiveResult::TooMuch(limit)) => {
+                let (_, stderr) = self.child.end();
+                Err(self.ended_as(Exit::TooMuch(limit), &stderr).into())
+            }
             Ok(ReceiveResult::Gone) | Err(_) => Err(self.ended().into()),
         }
     }
@@ -456,6 +462,10 @@ impl KernelWorker {
         if let Some("numpy" | "native") = stderr.lines().next() {
             return self.refused(stderr);
         }
+        self.ended_as(exit, &stderr)
+    }
+
+    fn ended_as(&self, exit: Exit, stderr: &str) -> WorkerFailure {
         let told = format!("{}\n{stderr}", exit.describe());
         WorkerFailure::Ended { exit, stderr: worker_text::kept(&self.names, &told) }
     }

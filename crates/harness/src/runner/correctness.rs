@@ -20,7 +20,10 @@
 mod aliasing;
 mod beside;
 mod fences;
+mod participants;
 mod shapes;
+
+pub use shapes::check_beside_original;
 
 use super::ahead::CallTimes;
 use super::arm::{KernelWorker, SlotAddresses};
@@ -29,10 +32,9 @@ use super::check::{self, TensorErrors};
 use super::clocks::threads_in_words;
 use super::protocol::FLAG_MODE_CHANGED;
 use super::reference::ReferenceRunner;
-use super::setup::{RunnerSetup, StartingArm};
+use super::setup::RunnerSetup;
 use super::worker_failure::{WorkerResult, on_case};
 use crate::outcome::{Failure, GateResult};
-use beside::BesideResult;
 use karve_core::measurement::Gate;
 use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
@@ -82,6 +84,8 @@ struct CorrectnessCheck<'a> {
     arm: KernelWorker,
     incumbent: Option<KernelWorker>,
     incumbent_tree: Option<&'a Path>,
+    /// What the kernel next to it is called.
+    usual_name: &'static str,
     case: &'a Case,
     /// The errors of both kernels in the calls on nominal inputs.
     nominal: Vec<Vec<PairedError>>,
@@ -111,45 +115,21 @@ pub fn check_kernel(
     incumbent: Option<&Path>,
     cases: &[Case],
 ) -> GateResult<Vec<CaseTensorError>> {
-    let Some(first) = cases.first() else {
-        return Ok(Vec::new());
-    };
     let others = match incumbent {
         Some(_) => terms.contract.other_shapes(cases, secret()?),
         None => Vec::new(),
     };
     let listed = cases.iter().map(|case| (case, batch_of(&terms.contract, case)));
     let sized: Vec<(&Case, u32)> = listed.chain(others.iter().map(|case| (case, 1))).collect();
-    let all: Vec<&Case> = cases.iter().chain(&others).collect();
-    let stage = KernelBuffers::new(terms, &sized)?;
-    // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
-    let arm = terms.start_arm(tree, &stage)?;
-    let beside = incumbent.map(|tree| terms.start_arm(tree, &stage)).transpose()?;
-    let reference = terms.start_reference(tree, &all)?;
-    let (arm, beside) = (arm.ready()?, beside.map(StartingArm::ready).transpose()?);
-    let mut correctness_check = CorrectnessCheck {
-        terms,
-        reference,
-        buffers: stage,
-        arm,
-        incumbent: beside,
-        incumbent_tree: incumbent,
-        case: first,
-        nominal: Vec::new(),
-        hostile: Vec::new(),
+    let Some(mut check) = CorrectnessCheck::start(terms, tree, incumbent, &sized)? else {
+        return Ok(Vec::new());
     };
     let mut examined = Vec::new();
     for case in cases {
-        correctness_check.case = case;
-        examined.append(&mut correctness_check.run()?);
+        check.case = case;
+        examined.append(&mut check.run()?);
     }
-    for case in &others {
-        correctness_check.case = case;
-        let found = correctness_check.check_other_shape(&terms.contract)?;
-        if found == BesideResult::NoReference {
-            break;
-        }
-    }
+    check.check_other_shapes(&others)?;
     Ok(examined)
 }
 

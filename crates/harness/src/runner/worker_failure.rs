@@ -55,7 +55,7 @@ impl WorkerFailure {
     pub(super) fn gate(self, case: &str) -> Gate {
         match self {
             Self::Ended { exit, .. } => {
-                let killed = matches!(exit, Exit::Signal(9));
+                let killed = matches!(exit, Exit::Signal(9) | Exit::TooMuch(_));
                 Gate::WrongResult {
                     case: case.to_owned(),
                     category: if killed {

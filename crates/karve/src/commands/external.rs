@@ -202,7 +202,8 @@ fn show(came: ExternalStatus, json: bool) -> Result<()> {
         ExternalTask::Implement { brief, workspace: agent_workspace, .. } if !json => {
             ui::out(brief);
             ui::outln(&format!(
-                "\nThe files are in {}; submit them with \"karve submit\".",
+                "\nThe files are in {}; try them with \"karve check\" there, submit them with \
+                 \"karve submit\".",
                 agent_workspace.display()
             ));
         }

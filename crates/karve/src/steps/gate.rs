@@ -11,13 +11,14 @@ use karve_core::charter::Commands;
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity::{AuditFinding, in_order};
 use karve_core::measurement::Gate;
-use karve_harness::commands::CommandVariant;
+use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::{ExpectedRef, Oid};
 use karve_harness::outcome::{GateResult, split};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::CaseTensorError;
 use karve_numerics::space::set_knob;
 use karve_os::error::Result;
+use std::path::Path;
 
 pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Result<Event> {
     let Step::Gate { round, retry, candidate, set } = step else {
@@ -104,8 +105,32 @@ fn build_and_test(
             tested.map_err(|failure| failure.map(Gate::concealed))?;
         }
     }
+    if campaign.current_round().is_some_and(RoundState::is_before_keep) {
+        check_beside_original(context, &harness, &built.path, campaign)?;
+    }
     let parent_artifacts = parent.and_then(|built| built.artifacts);
     Ok(built.artifacts.is_some() && built.artifacts == parent_artifacts)
+}
+
+/// Compares a candidate that is about to be kept with the original, where that is no longer the
+/// incumbent, which its other checks are next to.
+fn check_beside_original(
+    context: &mut Context,
+    harness: &Harness,
+    tree: &Path,
+    campaign: &Campaign,
+) -> GateResult<()> {
+    let base = campaign.base_commit();
+    if base == campaign.incumbent() || !harness.is_under_contract() {
+        return Ok(());
+    }
+    match split(context.repos.built(harness, base))? {
+        Ok(original) => {
+            let cases = cases_at(campaign, &campaign.cases_of(CaseSet::Full));
+            harness.check_beside_original(tree, &original.path, &cases)
+        }
+        Err(_) => Ok(()),
+    }
 }
 
 /// The settings under which the language of the round wants a kernel to be right, in order, with

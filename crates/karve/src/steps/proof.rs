@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::repeats::settings_per_case;
 use crate::checks::{MutationCheck, exact_globs};
-use karve_core::campaign::{Campaign, KeepEvidence};
+use karve_core::campaign::{Campaign, CountingReason, KeepEvidence};
 use karve_core::hypothesis::Candidate;
 use karve_core::integrity::{AuditFinding, CaseWork, MutantCheck, WorkCounts, can_notice};
 use karve_core::measurement::Gate;
@@ -25,21 +25,43 @@ const RUNS_MAX: usize = 8;
 /// How long bugs are planted in a candidate.
 const MUTANTS_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The work of incumbent and candidate, if that can prove the gain, and nothing else does.
+/// The work of incumbent and candidate, if that can prove the gain, and nothing else does; or if it
+/// can show that results outlive a call.
 pub(super) fn count_work(
     context: &mut Context,
     candidate: &Candidate,
     evidence: &KeepEvidence,
     campaign: &Campaign,
 ) -> Result<Option<Box<WorkCounts>>> {
-    if !campaign.work_due(evidence) {
+    let Some(why) = campaign.work_due(evidence) else {
         return Ok(None);
-    }
-    let counts = match split(count_cases(context, candidate, &evidence.findings, campaign))? {
-        Ok(cases) => WorkCounts::Counted { cases },
-        Err(why) => WorkCounts::NotCounted { why },
     };
-    Ok(Some(Box::new(counts)))
+    // What a candidate could do otherwise while it is counted matters only for a proof.
+    let noticed = match why {
+        CountingReason::Proof => can_be_noticed(context, candidate, &evidence.findings)?,
+        CountingReason::Buffer | CountingReason::Sample => None,
+    };
+    let counts = match noticed {
+        Some(noticed) => Err(noticed),
+        None => split(count_cases(context, candidate, why, campaign))?,
+    };
+    Ok(match counts {
+        Ok(cases) => Some(Box::new(WorkCounts::Counted { cases })),
+        Err(_) if why == CountingReason::Sample => None,
+        Err(why) => Some(Box::new(WorkCounts::NotCounted { why })),
+    })
+}
+
+/// Why a candidate could behave differently while its work is counted, if it could.
+fn can_be_noticed(
+    context: &Context,
+    candidate: &Candidate,
+    findings: &[AuditFinding],
+) -> Result<Option<String>> {
+    let commit = Oid::named(&candidate.commit)?;
+    let changed = context.repos.work.read_matching(&commit, &exact_globs(&candidate.files)?)?;
+    let sources: Vec<_> = changed.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
+    Ok(can_notice(findings, &context.charter.audit, &sources.join("\n")))
 }
 
 /// Plants bugs in a candidate, if it would be the first keep.
@@ -66,19 +88,13 @@ pub(super) fn check_mutants(
     Ok(known.then_some(MutantCheck { tested: result.tested, noticed: result.caught }))
 }
 
-/// Counts the work in one run for each case, or in one for all.
+/// Counts the work in one run for each case, or in one for all; of a sample only in one.
 fn count_cases(
     context: &mut Context,
     candidate: &Candidate,
-    findings: &[AuditFinding],
+    why: CountingReason,
     campaign: &Campaign,
 ) -> ReasonResult<Vec<CaseWork>> {
-    let commit = Oid::named(&candidate.commit)?;
-    let changed = context.repos.work.read_matching(&commit, &exact_globs(&candidate.files)?)?;
-    let sources: Vec<_> = changed.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
-    if let Some(why) = can_notice(findings, &context.charter.audit, &sources.join("\n")) {
-        return Err(why.into());
-    }
     let harness = context.harness().with_cases(settings_per_case(campaign));
     let old = CountedTree::of(context, &harness, campaign.incumbent())?;
     let new = CountedTree::of(context, &harness, &candidate.commit)?;
@@ -86,7 +102,7 @@ fn count_cases(
     let mut cases: Vec<IndexedCase> =
         campaign.cases_of(CaseSet::Full).into_iter().filter_map(indexed).collect();
     let plain: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
-    if harness.benches_all_at_once(&plain) {
+    if why == CountingReason::Sample || harness.benches_all_at_once(&plain) {
         cases.truncate(1);
     }
     if cases.len() > RUNS_MAX {

@@ -47,6 +47,25 @@ fn one_signal_ends_a_doctor_whose_kernel_never_comes_back() {
 }
 
 #[test]
+fn a_kernel_sees_the_variables_of_the_list_and_no_others() {
+    let lab = made("c");
+    let asks = "  extern char *getenv(const char *);\n  \
+                if (getenv(\"A_TOKEN_OF_THE_USER\") || !getenv(\"PATH\")) c[0] += 1;\n}\n";
+    let kernel = lab.read("kernel.c");
+    let (body, _) = kernel.rsplit_once('}').unwrap();
+    lab.write("kernel.c", &format!("{body}{asks}"));
+    lab.commit();
+    let check = |lab: &Lab| {
+        let mut command = lab.command(&["check"]);
+        command.env("A_TOKEN_OF_THE_USER", "1").output().unwrap()
+    };
+    let said = check(&lab);
+    assert!(said.status.success(), "{said:?}");
+    lab.configure("[sandbox]\nenv = [\"A_TOKEN_OF_THE_USER\"]\n").commit();
+    assert_eq!(check(&lab).status.code(), Some(1));
+}
+
+#[test]
 fn a_reference_that_cannot_be_loaded_is_one_failed_check() {
     let lab = made("c");
     lab.replace("karve.toml", "\"sgemm_reference\"", "\"sgemm_refrence\"");

@@ -121,6 +121,7 @@ const AGAINST_THE_RUNNER: &[(&str, End)] = &[
     ("x28_hidden_process", Caught),
     ("x29_system_v_memory", NoGain),
     ("x30_file_lease", NoGain),
+    ("x31_thread_crowd", Caught),
 ];
 
 /// The project with every cheat beside it, and a script that plays some of them.

@@ -1,6 +1,8 @@
 //! Calls of which a contract promises nothing: a candidate must be right where the incumbent is.
 
 use super::{built, case, check_kernel, kernels, terms};
+use karve_harness::outcome::split;
+use karve_harness::runner;
 use karve_numerics::contract::ArgKind;
 
 /// What the check says of a kernel next to an incumbent.
@@ -43,6 +45,26 @@ fn what_a_nan_gives_stays_as_it_was() {
         kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = x[i] == x[i] ? x[i] * y[i] : 0");
     assert_ne!(kernel, kernels::HONEST);
     refused(&kernel, "with a NaN");
+}
+
+#[test]
+fn a_kernel_that_is_slow_on_other_shapes_is_refused_next_to_the_original() {
+    let slow = kernels::HONEST.replace(
+        "z[i] = x[i] * y[i]",
+        "for (volatile int r = n == 1000 ? 1 : 2000; r > 0; r--) z[i] = x[i] * y[i]",
+    );
+    assert_ne!(slow, kernels::HONEST);
+    let check = |kernel: &str, original: &str| {
+        let (own, usual) = (built(kernel), built(original));
+        let terms = terms(own.path());
+        let cases = [case(1_000)];
+        let checked = runner::check_beside_original(&terms, own.path(), usual.path(), &cases);
+        split(checked).expect("a check").err().map(|gate| gate.describe())
+    };
+    let said = check(&slow, kernels::HONEST).expect("a refusal");
+    assert!(said.contains("times slower than the original on a shape"), "{said}");
+    assert_eq!(check(&slow, &slow), None);
+    assert_eq!(check(kernels::HONEST, &slow), None);
 }
 
 #[test]

@@ -146,6 +146,7 @@ const CHEATS: &[(&str, Stop)] = &[
     ("x28_hidden_process", Profile),
     ("x29_system_v_memory", Profile),
     ("x30_file_lease", Profile),
+    ("x31_thread_crowd", Check("exceeded its thread limit")),
 ];
 
 /// What a harness in the process of the kernel takes for a gain, by one of its checks.

@@ -31,6 +31,11 @@ const LUCK: f64 = 16.0;
 /// How much less accurate than its checked calls a timed one may be.
 const TIMED_RATIO_MAX: f64 = 8.0;
 
+/// The share of all elements of which a candidate may lose everything where the incumbent does
+/// not, at least; and the same in roundings of a narrow type.
+const LOST_SHARE: f64 = 1.0 / 64.0;
+const LOST_ROUNDINGS: f64 = 8.0;
+
 impl OutputInfo {
     /// What one rounding of every input and of the result costs, as a root mean square.
     pub fn unit(&self, stats: &ErrorStats) -> f64 {
@@ -116,6 +121,7 @@ pub fn judge_overall(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(
     if n == 0.0 {
         return Ok(());
     }
+    keeps_small_elements(pairs, rules)?;
     let [candidate, incumbent] = sums.map(|sum| (sum / n).sqrt());
     let ratio_max = rules.error_ratio_max() * (1.0 + LUCK / n);
     let allowed = (ratio_max * incumbent).max(OVERALL_FLOOR);
@@ -128,6 +134,25 @@ pub fn judge_overall(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(
         incumbent,
         allowed,
     })
+}
+
+/// Whether a candidate computes what is small next to the largest elements, as the incumbent does.
+/// The other rules measure errors by the scale of the whole output, so that zeros in place of most
+/// elements can be within them.
+fn keeps_small_elements(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(), Inaccuracy> {
+    let floats = || pairs.iter().filter(|pair| pair.output.dtype.is_float());
+    let candidate: usize = floats().map(|pair| pair.candidate.lost).sum();
+    let incumbent: usize = floats().map(|pair| pair.incumbent.lost).sum();
+    let granted = floats().map(|pair| {
+        let share = LOST_SHARE.max(LOST_ROUNDINGS * pair.output.dtype.epsilon());
+        share * pair.candidate.n as f64
+    });
+    let granted = granted.sum::<f64>().max(1.0);
+    let allowed = (rules.error_ratio_max() * incumbent as f64 + granted) as usize;
+    match candidate <= allowed {
+        true => Ok(()),
+        false => Err(Inaccuracy::Lost { candidate, incumbent, allowed }),
+    }
 }
 
 /// Whether a timed call is as accurate as the checked ones on inputs of the same kind: a kernel
@@ -227,6 +252,30 @@ mod tests {
             measure(&out, &truth, &AccuracyRuleSet::Default.tolerance(dtype))
         });
         PairedError { candidate, incumbent, output }
+    }
+
+    #[test]
+    fn zeros_for_what_is_small_next_to_the_largest_element_are_refused() {
+        let truth: Vec<f64> = (0..640).map(|i| (f64::from(i) * 0.05).exp()).collect();
+        let output = OutputInfo::from(Dtype::F32);
+        let tolerance = AccuracyRuleSet::Default.tolerance(Dtype::F32);
+        let of = |values: &[f64]| measure(values, &truth, &tolerance);
+        let exact: Vec<f64> = truth.iter().map(|v| f64::from(*v as f32)).collect();
+        let judged = |zeros: usize, elsewhere: usize| {
+            let mut candidate = exact.clone();
+            candidate[..zeros].fill(0.0);
+            let mut incumbent = exact.clone();
+            incumbent[..elsewhere].fill(0.0);
+            let (candidate, incumbent) = (of(&candidate), of(&incumbent));
+            // By the scale of the output nothing is wrong.
+            judge(&candidate, Some(&incumbent), &AccuracyRuleSet::Default, output)?;
+            let pair = PairedError { candidate, incumbent, output };
+            judge_overall(&[pair], &AccuracyRuleSet::Default)
+        };
+        assert_eq!(judged(10, 0), Ok(()));
+        let refused = Inaccuracy::Lost { candidate: 200, incumbent: 0, allowed: 10 };
+        assert_eq!(judged(200, 0), Err(refused));
+        assert_eq!(judged(200, 60), Ok(()));
     }
 
     #[test]

@@ -285,6 +285,15 @@ pub enum Inaccuracy {
         /// The most that is allowed.
         allowed: f64,
     },
+    /// Many elements are wrong by more than half, where the incumbent's are not.
+    Lost {
+        /// How many.
+        candidate: usize,
+        /// How many of the incumbent's.
+        incumbent: usize,
+        /// How many are allowed.
+        allowed: usize,
+    },
     /// The error is larger than the accuracy class of the contract allows.
     BeyondClass {
         /// The class.
@@ -334,6 +343,11 @@ impl fmt::Display for Inaccuracy {
                 f,
                 "the {error} error is {candidate:.3e}; the incumbent's is {incumbent:.3e}, the \
                 limit is {allowed:.3e}"
+            ),
+            Inaccuracy::Lost { candidate, incumbent, allowed } => write!(
+                f,
+                "{candidate} elements are wrong by more than half, and {incumbent} of the \
+                incumbent's; the limit is {allowed}"
             ),
             Inaccuracy::BeyondClass { class, error, candidate, allowed } => write!(
                 f,

@@ -13,7 +13,7 @@ use super::cgroup::CommandCgroup;
 use super::launch::ExecCommand;
 use super::sys::{ParentDeathAction, Pid, SpawnSpec, SpawnedChild};
 use super::tree::{BeforeStart, ProcessTree};
-use super::{Command, Exit, StopFlag, launch, sys, table};
+use super::{Command, ExceededLimit, Exit, StopFlag, launch, sys, table};
 use crate::error::{Result, WithContext};
 
 /// How many bytes of its stderr are kept; writing more fails.
@@ -21,6 +21,10 @@ const DIAGNOSTICS_BYTES: u64 = 64 << 10;
 
 /// How long to wait on the socket before checking the process itself.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The most threads that it may have: the number of all threads of a host is limited, and at that
+/// limit no other program can start one.
+const THREADS_MAX: u64 = 4_096;
 
 /// How long its threads may take to stop: milliseconds, but a thread that waits for the disk of a
 /// host that does much else needs seconds.
@@ -36,6 +40,8 @@ pub struct ChildProcess {
     socket: OwnedFd,
     diagnostics: File,
     stop: StopFlag,
+    /// The most private memory that it may have, in bytes.
+    memory_max: u64,
 }
 
 /// The result of waiting for a message.
@@ -45,6 +51,8 @@ pub enum ReceiveResult {
     Message(usize),
     /// It has ended, or closed its side.
     Gone,
+    /// It has more memory or threads than it may.
+    TooMuch(ExceededLimit),
     /// The time is up, or the user wants to stop immediately.
     Nothing,
 }
@@ -134,6 +142,7 @@ impl ChildProcess {
             socket,
             diagnostics,
             stop: stop.clone(),
+            memory_max: command.memory_bytes.unwrap_or(u64::MAX),
         })
     }
 
@@ -167,7 +176,18 @@ impl ChildProcess {
             if left.is_zero() || self.stop.at_once() {
                 return Ok(ReceiveResult::Nothing);
             }
+            if let Some(limit) = self.excess() {
+                return Ok(ReceiveResult::TooMuch(limit));
+            }
         }
+    }
+
+    /// Which limit it exceeds.
+    fn excess(&self) -> Option<ExceededLimit> {
+        if self.memory_bytes() > self.memory_max {
+            return Some(ExceededLimit::Memory);
+        }
+        (table::threads(self.pid()?) > THREADS_MAX).then_some(ExceededLimit::Threads)
     }
 
     /// Discards unsolicited messages; returns how many.
@@ -266,5 +286,21 @@ impl ChildProcess {
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn one_that_fills_the_memory_is_noticed_while_karve_waits() {
+        let line = "x=$(head -c 100000000 /dev/zero | tr '\\0' a); sleep 60";
+        let mut command = Command::shell(line, Path::new("/"));
+        command.memory_bytes = Some(50 << 20);
+        let child = ChildProcess::start(&command, &StopFlag::new()).unwrap();
+        let heard = child.receive(&mut [0; 8], Duration::from_secs(50)).unwrap();
+        assert_eq!(heard, ReceiveResult::TooMuch(ExceededLimit::Memory));
     }
 }

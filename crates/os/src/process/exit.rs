@@ -22,6 +22,8 @@ pub enum ExceededLimit {
     Memory,
     /// It has too many processes.
     Processes,
+    /// One process has too many threads.
+    Threads,
     /// It printed more than allowed.
     Output,
 }
@@ -40,6 +42,7 @@ impl Exit {
             Self::Stopped => return "stopped".into(),
             Self::TooMuch(ExceededLimit::Memory) => return "exceeded its memory limit".into(),
             Self::TooMuch(ExceededLimit::Processes) => return "exceeded its process limit".into(),
+            Self::TooMuch(ExceededLimit::Threads) => return "exceeded its thread limit".into(),
             Self::TooMuch(ExceededLimit::Output) => return "exceeded its output limit".into(),
             Self::Signal(signal) => signal,
         };

@@ -11,7 +11,7 @@
 //! session, mark and control group, as one that karve started itself.
 
 use super::child_process::{ChildProcess, ReceiveResult};
-use super::{Command, StopFlag, sys};
+use super::{Command, Exit, StopFlag, sys};
 use crate::error::{CommandError, Result, WithContext};
 use serde::Serialize;
 use std::cell::Cell;
@@ -96,6 +96,7 @@ impl ForkServer {
                 Ok(std::str::from_utf8(&buffer[..bytes]).ok().and_then(|text| text.parse().ok()))
             }
             ReceiveResult::Gone => Err(failed(format!("it ended: {}", self.child.said()))),
+            ReceiveResult::TooMuch(limit) => Err(failed(Exit::TooMuch(limit).describe())),
             ReceiveResult::Nothing => Err(failed("it does not answer".to_owned())),
         }
     }

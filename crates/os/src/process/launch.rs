@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, io, path};
 
 use super::sys::{CPUS_MAX, CpuMask, SpawnError};
-use super::{CAMPAIGN_MARK, Command, OWN_VARIABLES, Program, RUN_MARK, line};
+use super::{CAMPAIGN_MARK, Command, Confinement, OWN_VARIABLES, Program, RUN_MARK, line};
 use crate::error::{CommandError, Result};
 
 /// The shell of [`Program::Shell`], which every Linux system has here.
@@ -96,8 +96,8 @@ fn set_pwd(env: &mut EnvMap, dir: &Path) {
 /// can remove them before the command starts.
 fn environment(command: &Command, mark: &str) -> EnvMap {
     let mut env: EnvMap = env::vars_os().collect();
-    if let Some(confinement) = &command.confinement {
-        let variables = confinement.variables();
+    let confined = command.confinement.as_ref().map(Confinement::variables);
+    if let Some(variables) = confined.or(command.variables.as_ref()) {
         env.retain(|name, _| name.to_str().is_some_and(|name| variables.pass(name)));
         env.extend(variables.set.iter().map(|(name, value)| (name.into(), value.into())));
     }

@@ -89,6 +89,17 @@ pub(super) fn memory_bytes(pid: Pid) -> u64 {
     pages().unwrap_or(0) * PAGE_BYTES
 }
 
+/// The threads of a process; none if it has just ended.
+pub(super) fn threads(pid: Pid) -> u64 {
+    let count = || -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name before it may hold anything.
+        let (_, fields) = text.rsplit_once(')')?;
+        fields.split_ascii_whitespace().nth(17)?.parse().ok()
+    };
+    count().unwrap_or(0)
+}
+
 /// The value of a variable in an environment.
 pub(super) fn parse_env<'a>(environ: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut variables = environ.split(|&b| b == 0);
@@ -147,6 +158,25 @@ mod tests {
 
     fn child_of(parent: Pid, pid: Pid) -> ProcessInfo {
         ProcessInfo { pid, parent, group: 0, session: 0, started: 0, dead: false }
+    }
+
+    #[test]
+    fn the_threads_of_a_process_are_counted() {
+        let (sender, receiver) = std::sync::mpsc::sync_channel::<()>(0);
+        let receiver = std::sync::Arc::new(std::sync::Mutex::new(receiver));
+        let waiting: Vec<_> = (0..9)
+            .map(|_| {
+                let receiver = receiver.clone();
+                std::thread::spawn(move || {
+                    let _ = receiver.lock().unwrap().recv();
+                })
+            })
+            .collect();
+        let own = Pid::try_from(std::process::id()).unwrap();
+        assert!(threads(own) >= 10, "{}", threads(own));
+        assert_eq!(threads(Pid::MAX), 0);
+        drop(sender);
+        waiting.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
     #[test]

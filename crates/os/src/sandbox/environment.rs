@@ -12,6 +12,11 @@ pub(super) fn of_command(rule: &SandboxRule, set: &[(String, String)]) -> EnvPol
     variables(rule, &[], set)
 }
 
+/// What a kernel's process sees.
+pub(super) fn of_kernel(rule: &SandboxRule) -> EnvPolicy {
+    variables(rule, names("kernel-variables"), &[])
+}
+
 /// What an agent sees. Its home is the real one, where its program keeps its credentials.
 pub(super) fn of_agent(rule: &SandboxRule, set: &[(String, String)]) -> EnvPolicy {
     let own = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];

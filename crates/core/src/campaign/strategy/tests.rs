@@ -292,6 +292,26 @@ fn a_name_is_hidden_only_where_it_stands_as_a_word() {
 }
 
 #[test]
+fn a_brief_says_how_fast_each_case_is_now_and_could_be() {
+    let mut script = script(&[2.0]);
+    let unit = script.charter.metric.unit.clone();
+    let (start, _) = play_until(&script, &|step| matches!(step, Step::Propose { .. }));
+    let first = brief(&start, &[]);
+    assert_eq!(first.case_notes.len(), first.cases.len());
+    let of_note = |note: &String| {
+        let value = note.strip_suffix(&format!(" {unit} now")).expect("the unit, and no floor");
+        value.parse::<f64>().expect("a figure")
+    };
+    let before: Vec<f64> = first.case_notes.iter().map(of_note).collect();
+    script.charter.limits.rounds = 1;
+    let last = brief(&play(&script).0, &[]);
+    let after: Vec<f64> = last.case_notes.iter().map(of_note).collect();
+    let halved =
+        before.iter().zip(&after).all(|(before, after)| (before / after - 2.0).abs() < 0.1);
+    assert!(halved, "{before:?} became {after:?}");
+}
+
+#[test]
 fn a_brief_stays_small_after_a_thousand_rounds() {
     let rounds = 1_000;
     let mut script = of((1..=rounds).map(|n| idea(n, &[1.0])).collect());

@@ -1,8 +1,8 @@
 //! What is too good to be true is dropped or noted, and what is merely good is not.
 
 use super::*;
-use crate::campaign::KeepEvidence;
 use crate::campaign::plausible::is_unproven;
+use crate::campaign::{CountingReason, KeepEvidence};
 use crate::integrity::{
     AuditFinding, CallCost, CaseWork, CountedRun, MutantCheck, Severity, WorkCounts,
 };
@@ -247,9 +247,10 @@ fn memory_is_overwritten_only_where_the_benchmark_alone_speaks_for_a_keep() {
 }
 
 #[test]
-fn work_is_counted_only_where_it_can_be_the_proof() {
-    // At each gate, whether its step counts.
-    let due = |script: &CampaignScript| -> Vec<bool> {
+fn work_is_counted_where_it_can_be_the_proof_or_show_a_cache() {
+    use CountingReason::{Proof, Sample};
+    // At each gate, why its step counts.
+    let due = |script: &CampaignScript| -> Vec<Option<CountingReason>> {
         let (_, log) = play(script);
         let mut campaign = Campaign::new();
         let mut seen = Vec::new();
@@ -262,11 +263,26 @@ fn work_is_counted_only_where_it_can_be_the_proof() {
         seen
     };
     // The first gate comes before the duel, the second one after it.
-    assert_eq!(due(&by_agent(&[12.0])), [false, true]);
-    assert_eq!(due(&by_agent(&[2.0])), [false, false]);
-    assert_eq!(due(&script(&[12.0])), [false, false]);
-    assert_eq!(due(&under_contract(12.0, 1e15)), [false, false]);
-    assert_eq!(due(&scripted(12.0, FLOPS)), [false, false]);
+    assert_eq!(due(&by_agent(&[12.0])), [None, Some(Proof)]);
+    assert_eq!(due(&by_agent(&[2.0])), [None, Some(Sample)]);
+    assert_eq!(due(&script(&[12.0])), [None, None]);
+    assert_eq!(due(&under_contract(12.0, 1e15)), [None, None]);
+    assert_eq!(due(&scripted(12.0, FLOPS)), [None, None]);
+}
+
+#[test]
+fn results_in_memory_of_the_caller_are_state_by_their_work_counts() {
+    let mut script = by_agent(&[3.0]);
+    let mut judged = |new: &CountedRun| {
+        let cases = vec![CaseWork::of(1, &counted(80_000, 0), new)];
+        script.work = Some(WorkCounts::Counted { cases });
+        verdict_of(&script)
+    };
+    assert!(judged(&counted(30_000, 20_000)).keeps());
+    let verdict = judged(&counted(30_000, 50_000));
+    assert!(is_unproven(&verdict), "{verdict:?}");
+    let why = verdict.describe(&|case| case.to_string());
+    assert!(why.contains("state outlives a call: of equal calls, one has"), "{why}");
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! The processes of a correctness check, started together.
+
+use super::CorrectnessCheck;
+use crate::outcome::GateResult;
+use crate::runner::buffers::KernelBuffers;
+use crate::runner::setup::{RunnerSetup, StartingArm};
+use karve_numerics::case::Case;
+use std::path::Path;
+
+impl<'a> CorrectnessCheck<'a> {
+    /// Starts all participants of a check on these cases, with the calls of a batch on each.
+    pub(super) fn start(
+        terms: &'a RunnerSetup,
+        tree: &Path,
+        incumbent: Option<&'a Path>,
+        sized: &[(&'a Case, u32)],
+    ) -> GateResult<Option<Self>> {
+        let Some((first, _)) = sized.first() else {
+            return Ok(None);
+        };
+        let stage = KernelBuffers::new(terms, sized)?;
+        // Not pinned to one CPU, as in a duel: a leftover thread would finish before the reply.
+        let arm = terms.start_arm(tree, &stage)?;
+        let beside = incumbent.map(|tree| terms.start_arm(tree, &stage)).transpose()?;
+        let all: Vec<&Case> = sized.iter().map(|(case, _)| *case).collect();
+        let reference = terms.start_reference(tree, &all)?;
+        let (arm, beside) = (arm.ready()?, beside.map(StartingArm::ready).transpose()?);
+        Ok(Some(Self {
+            terms,
+            reference,
+            buffers: stage,
+            arm,
+            incumbent: beside,
+            incumbent_tree: incumbent,
+            usual_name: "the incumbent",
+            case: first,
+            nominal: Vec::new(),
+            hostile: Vec::new(),
+        }))
+    }
+}
