@@ -82,6 +82,9 @@ impl Mutant {
         let (from, to) = (self.from.trim(), self.to.trim());
         match self.kind {
             MutantKind::Statement => format!("`{from}` left out in line {}", self.line),
+            MutantKind::Border if to.len() > from.len() => {
+                format!("`{from}` mirrored at the border in line {}", self.line)
+            }
             MutantKind::Border
             | MutantKind::Bound
             | MutantKind::Operator
@@ -231,6 +234,7 @@ void blur(const float *in, float *out, int n) {
         }
         let border = found.iter().find(|mutant| mutant.kind == MutantKind::Border).unwrap();
         assert!(border.apply(BLUR).contains("2 * (n - 1) - (i + 1)"), "{}", border.apply(BLUR));
+        assert!(border.describe().contains("mirrored at the border in line 5"));
     }
 
     #[test]
