@@ -27,6 +27,9 @@ use std::time::{Duration, Instant};
 
 /// Most bugs that are planted.
 const PLANTED_MAX: usize = 24;
+
+/// Mutants that are built at most to find some that count.
+const MUTANTS_TRIED_MAX: usize = 96;
 /// A test on a mutated kernel may take this many times as long as on the unchanged one.
 const LIMIT_FACTOR: u32 = 20;
 /// The limit is at least this long.
@@ -179,9 +182,11 @@ impl MutationCheck<'_> {
         let all: Vec<Mutant> = texts.flat_map(|(file, text)| mutants_in(&file, &text)).collect();
         let mut strength = TestStrength::default();
         let start = Instant::now();
-        // Those that do not build do not count, so there are more in reserve.
-        for mutant in choose_mutants(&all, 2 * MUTANTS_MAX) {
-            let is_over = start.elapsed() > self.strength_max && strength.tested > 0;
+        let unchanged = gate.unchanged_artifacts()?;
+        // Those that do not build, or change nothing of what is built, do not count, so there are
+        // more in reserve.
+        for (tried, mutant) in choose_mutants(&all, MUTANTS_TRIED_MAX).into_iter().enumerate() {
+            let is_over = start.elapsed() > self.strength_max && tried > 0;
             if strength.tested as usize >= MUTANTS_MAX || is_over || gate.harness.stopped() {
                 break;
             }
@@ -190,9 +195,10 @@ impl MutationCheck<'_> {
             let text = fs::read_to_string(&path).context(cannot)?;
             fs::write(&path, mutant.apply(&text)).context(cannot)?;
             let failed = gate.failed()?;
-            fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
             let (noticed, built) = noticed_and_built(failed.as_ref());
-            if built {
+            let changed = !built || unchanged.is_none() || gate.artifacts()? != unchanged;
+            fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
+            if built && (noticed || changed) {
                 strength.count(&mutant, noticed);
             }
             if noticed && !result.caught {
@@ -216,6 +222,17 @@ struct MutantGate<'a> {
 }
 
 impl MutantGate<'_> {
+    /// A digest of what the unchanged tree builds, if that is known and always the same.
+    fn unchanged_artifacts(self) -> Result<Option<String>> {
+        split(self.harness.build(self.tree))?.ok();
+        self.artifacts()
+    }
+
+    /// A digest of what was built last, if that is known.
+    fn artifacts(self) -> Result<Option<String>> {
+        self.harness.artifacts_digest(self.tree)
+    }
+
     /// What the gate says about the tree, if it does not pass.
     fn failed(self) -> Result<Option<Gate>> {
         let Self { harness, tree, cases } = self;
