@@ -75,7 +75,8 @@ pub fn read_output(
     take(proposal, attempt, (OutputFormat::Text, found.metric, rows))
 }
 
-fn rows_in(
+/// The rows of an output, read as a proposal says.
+pub(super) fn parse_rows(
     proposal: &ConfigProposal,
     format: OutputFormat,
     text: &str,
@@ -87,7 +88,21 @@ fn rows_in(
         label: proposal.label.as_deref(),
         pattern: proposal.pattern.as_deref(),
     };
-    let mut rows = output::parse(text, &spec).map_err(|error| error.to_string())?;
+    output::parse(text, &spec).map_err(|error| error.to_string())
+}
+
+/// The name of the case that a row is about; empty if it has none.
+pub(super) fn case_name(row: &OutputRow) -> String {
+    let params = row.params.iter().map(|(name, value)| format!("{name}={value}"));
+    row.case.clone().unwrap_or_else(|| params.collect::<Vec<_>>().join(","))
+}
+
+fn rows_in(
+    proposal: &ConfigProposal,
+    format: OutputFormat,
+    text: &str,
+) -> Result<Vec<OutputRow>, String> {
+    let mut rows = parse_rows(proposal, format, text)?;
     // A case that fails on the unchanged kernel proves nothing.
     rows.retain(|row| row.check != CaseCheck::Fail);
     if rows.is_empty() { Err("its own check fails on every case".to_owned()) } else { Ok(rows) }
@@ -126,14 +141,9 @@ fn take(
     attempt: &BenchAttempt,
     (format, metric, rows): (OutputFormat, MetricGuess, Vec<OutputRow>),
 ) -> Result<(), String> {
-    let name = |row: &OutputRow| {
-        let params = row.params.iter().map(|(name, value)| format!("{name}={value}"));
-        let params = params.collect::<Vec<_>>().join(",");
-        row.case.clone().unwrap_or(params)
-    };
     if attempt.bench.contains("{case}") || attempt.bench.contains(" {") {
         let is_asked = |row: &OutputRow| {
-            let name = name(row);
+            let name = case_name(row);
             name.is_empty() || attempt.cases.contains(&name)
         };
         if rows.len() != 1 || !rows.iter().all(is_asked) {
@@ -141,7 +151,7 @@ fn take(
         }
         proposal.cases.clone_from(&attempt.cases);
     } else {
-        let names: Vec<String> = rows.iter().map(name).take(CASES_MAX).collect();
+        let names: Vec<String> = rows.iter().map(case_name).take(CASES_MAX).collect();
         proposal.cases = match &names[..] {
             [one] if one.is_empty() => vec!["default".to_owned()],
             names if names.iter().any(String::is_empty) => {

@@ -1,8 +1,8 @@
 //! A proposal as the user's words change it, and the mode that is recommended for the project.
 
 use super::request::WordedTarget;
+use super::trial::{case_name, parse_rows};
 use super::{CASES_MAX, ConfigProposal, ProjectFiles};
-use karve_harness::commands::output::{self, OutputRow, ParseSpec};
 
 /// From this many tracked files on, a project that must be built is large.
 const LARGE_FILES: usize = 400;
@@ -46,19 +46,8 @@ pub fn apply_words(proposal: &mut ConfigProposal, said: &WordedTarget) {
 pub fn shapes_in(proposal: &ConfigProposal, printed: &str) -> Result<Vec<String>, String> {
     let format = serde_json::from_value(proposal.format.as_str().into());
     let format = format.map_err(|_| format!("there is no format {}", proposal.format))?;
-    let spec = ParseSpec {
-        format,
-        case_column: None,
-        check_column: None,
-        label: proposal.label.as_deref(),
-        pattern: proposal.pattern.as_deref(),
-    };
-    let rows = output::parse(printed, &spec).map_err(|error| error.to_string())?;
-    let name = |row: &OutputRow| {
-        let params = row.params.iter().map(|(name, value)| format!("{name}={value}"));
-        row.case.clone().unwrap_or_else(|| params.collect::<Vec<_>>().join(","))
-    };
-    let names: Vec<String> = rows.iter().map(name).filter(|name| !name.is_empty()).collect();
+    let rows = parse_rows(proposal, format, printed)?;
+    let names: Vec<String> = rows.iter().map(case_name).filter(|name| !name.is_empty()).collect();
     match names.len() {
         0 => Err("its output has no rows with the name of a shape".to_owned()),
         1..=CASES_MAX => Ok(names),
