@@ -133,28 +133,38 @@ few() {
     cargo test -p karve --test it --locked --quiet -- --exact $chosen
 }
 
-# install_agents: in the background, since it waits for the network.
-install_agents() {
+# install_tools: in the background, since it waits for the network, and since the lints and the
+# build often have work for one core only.
+install_tools() {
     mkdir -p target
-    testing/agents.sh >target/agents.log 2>&1 &
+    {
+        build_mdbook || true
+        testing/mcp.sh --install "$PWD/target/clients" || true
+        testing/agents.sh
+    } >target/tools.log 2>&1 &
     installing=$!
 }
 
-# await_agents: waits for the installation, and says how it ended.
-await_agents() {
+# await_tools: waits for the installation, and says how it ended.
+await_tools() {
     wait "$installing" || skip 'real command-line agents: testing/agents.sh failed'
     installing=""
-    cat target/agents.log
+    cat target/tools.log
     [ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
 }
 
-# book: the pages of docs/ with search, by mdbook, which is built once where it is missing.
+# build_mdbook: once, where it is missing.
+build_mdbook() {
+    command -v mdbook >/dev/null 2>&1 || [ -x target/tools/bin/mdbook ] ||
+        CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=target/tools/build nice cargo install mdbook \
+            --version 0.5.4 --locked --debug --no-default-features --features search --jobs 1 \
+            --root target/tools --quiet
+}
+
+# book: the pages of docs/ with search, by mdbook.
 book() {
     PATH="$PATH:$PWD/target/tools/bin"
-    command -v mdbook >/dev/null 2>&1 ||
-        CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=target/tools/build cargo install mdbook \
-            --version 0.5.4 --locked --debug --no-default-features --features search \
-            --root target/tools --quiet || {
+    command -v mdbook >/dev/null 2>&1 || {
         skip 'the book of docs/: mdbook cannot be installed'
         return 0
     }
@@ -164,11 +174,10 @@ book() {
 
 # landing: what must hold before a change lands, with one build besides that of the lints.
 landing() {
-    install_agents
+    install_tools
     lints
     step documentation env RUSTDOCFLAGS="-D warnings" \
         cargo doc --workspace --no-deps --document-private-items --locked
-    step book book
     if cargo deny --version >/dev/null 2>&1; then
         # Dependencies of other platforms are checked too.
         cargo fetch --locked --quiet || true
@@ -177,7 +186,8 @@ landing() {
         skip 'licenses and sources of dependencies: "cargo deny" is not installed'
     fi
     step build cargo test --workspace --locked --no-run
-    step agents await_agents
+    step tools await_tools
+    step book book
     step test cargo test --workspace --locked
     step rules cargo test -p karve --bench rules --locked
     step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"

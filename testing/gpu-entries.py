@@ -414,6 +414,16 @@ def passes():
 
 
 @triton.jit
+def softmax_step(s, values, top, sums, out, TWO: tl.constexpr):
+    # One tile of the scores: the new maxima and sums of the rows, and the products so far.
+    new = tl.maximum(top, tl.max(s, 1))
+    p = tl.exp2(s - new[:, None]) if TWO else tl.exp(s - new[:, None])
+    fix = tl.exp2(top - new) if TWO else tl.exp(top - new)
+    out = tl.dot(p.to(tl.float16), values, out * fix[:, None])
+    return new, sums * fix + tl.sum(p, 1), out
+
+
+@triton.jit
 def attention(q, k, v, o, S, scale, MODE: tl.constexpr, TWO: tl.constexpr, LAST_FIRST: tl.constexpr,
               BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
     # MODE 0: all keys; 1: masked in every tile; 2: up to the diagonal, masked in every tile; 3: masked only there.
@@ -432,22 +442,14 @@ def attention(q, k, v, o, S, scale, MODE: tl.constexpr, TWO: tl.constexpr, LAST_
     for start in range(0, plain, BN):
         n = start + tl.arange(0, BN)
         s = tl.dot(own, tl.trans(tl.load(k + base + n[:, None] * D + d[None, :]))) * factor
-        new = tl.maximum(top, tl.max(s, 1))
-        p = tl.exp2(s - new[:, None]) if TWO else tl.exp(s - new[:, None])
-        fix = tl.exp2(top - new) if TWO else tl.exp(top - new)
-        sums = sums * fix + tl.sum(p, 1)
-        out = tl.dot(p.to(tl.float16), tl.load(v + base + n[:, None] * D + d[None, :]), out * fix[:, None])
-        top = new
+        values = tl.load(v + base + n[:, None] * D + d[None, :])
+        top, sums, out = softmax_step(s, values, top, sums, out, TWO)
     for start in range(plain, stop, BN):
         n = start + tl.arange(0, BN)
         s = tl.dot(own, tl.trans(tl.load(k + base + n[:, None] * D + d[None, :]))) * factor
         s = tl.where(m[:, None] >= n[None, :], s, -float("inf"))
-        new = tl.maximum(top, tl.max(s, 1))
-        p = tl.exp2(s - new[:, None]) if TWO else tl.exp(s - new[:, None])
-        fix = tl.exp2(top - new) if TWO else tl.exp(top - new)
-        sums = sums * fix + tl.sum(p, 1)
-        out = tl.dot(p.to(tl.float16), tl.load(v + base + n[:, None] * D + d[None, :]), out * fix[:, None])
-        top = new
+        values = tl.load(v + base + n[:, None] * D + d[None, :])
+        top, sums, out = softmax_step(s, values, top, sums, out, TWO)
     tl.store(o + base + m[:, None] * D + d[None, :], (out / sums[:, None]).to(tl.float16))
 
 

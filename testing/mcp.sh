@@ -1,12 +1,39 @@
 #!/bin/sh
 # Drives campaigns through "karve mcp" with other people's clients: the official Python client, over
 # standard input and output and over HTTP, and the MCP inspector. "testing/mcp.sh KARVE CACHE": the
-# clients are installed into CACHE once. What cannot be had is named as "skipped: ...".
+# clients are installed into CACHE once, also by "testing/mcp.sh --install CACHE" alone. What cannot
+# be had is named as "skipped: ...".
 set -eu
 karve=$1
 cache=$2
 here=$(cd "$(dirname "$0")" && pwd)
+inspector="$cache/node_modules/.bin/mcp-inspector"
 mkdir -p "$cache"
+
+# has_client: true if the Python client is there, or can be installed.
+has_client() {
+    "$cache/venv/bin/python" -c 'import mcp' 2>/dev/null ||
+        "$cache/venv/bin/pip" install --quiet mcp==2.3.0 2>/dev/null
+}
+
+# has_venv: true if there is a Python to install it into.
+has_venv() {
+    [ -x "$cache/venv/bin/python" ] || python3 -m venv "$cache/venv" 2>/dev/null
+}
+
+# has_inspector: true if the inspector is there, or can be installed.
+has_inspector() {
+    [ -x "$inspector" ] || ! command -v npm >/dev/null 2>&1 ||
+        npm install --silent --no-audit --no-fund --prefix "$cache" \
+            @modelcontextprotocol/inspector@0.15.0 >/dev/null 2>&1 || true
+    [ -x "$inspector" ]
+}
+
+if [ "$karve" = --install ]; then
+    has_venv && has_client || true
+    has_inspector || true
+    exit 0
+fi
 lab=$(mktemp -d)
 trap 'rm -rf "$lab"' EXIT
 
@@ -23,9 +50,8 @@ project() {
 }
 
 export KARVE_LEASE_DIR="$lab/leases"
-if [ -x "$cache/venv/bin/python" ] || python3 -m venv "$cache/venv" 2>/dev/null; then
-    if "$cache/venv/bin/python" -c 'import mcp' 2>/dev/null ||
-        "$cache/venv/bin/pip" install --quiet mcp==2.3.0 2>/dev/null; then
+if has_venv; then
+    if has_client; then
         for way in stdio http; do
             project "$way"
             "$cache/venv/bin/python" "$here/mcp/drive.py" "$karve" "$lab/$way" "$way"
@@ -37,12 +63,7 @@ else
     echo "skipped: the Python client of MCP: python3 cannot make a virtual environment here"
 fi
 
-inspector="$cache/node_modules/.bin/mcp-inspector"
-if [ ! -x "$inspector" ] && command -v npm >/dev/null 2>&1; then
-    npm install --silent --no-audit --no-fund --prefix "$cache" \
-        @modelcontextprotocol/inspector@0.15.0 >/dev/null 2>&1 || true
-fi
-if [ -x "$inspector" ]; then
+if has_inspector; then
     project inspected
     ask() { "$inspector" --cli "$karve" -C "$lab/inspected" mcp --yes "$@"; }
     ask --method tools/list | grep -q '"name": "submit"'

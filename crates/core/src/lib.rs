@@ -34,6 +34,7 @@ pub mod measurement;
 pub mod mutants;
 pub mod noise;
 pub mod parts;
+pub mod pause;
 pub mod policy;
 pub mod power;
 pub mod profile;

@@ -34,7 +34,7 @@ pub use seeds::{BenchReading, SEED};
 use crate::placeholders::expand;
 pub use karve_core::charter::{Charter, Commands, Metric, OutputRule};
 use karve_core::measurement::{Gate, Sample, classify_failure};
-use karve_numerics::case::Case;
+use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::space::{Delivery, KnobDeclaration};
 use karve_os::error::Result;
 use karve_os::process::{Command, CommandOutcome, Confinement, Exit, StopFlag, excerpt};
@@ -59,6 +59,15 @@ pub enum CommandVariant {
     Usual,
     /// The quick one, if there is one.
     Quick,
+}
+
+impl From<CaseSet> for CommandVariant {
+    fn from(set: CaseSet) -> Self {
+        match set {
+            CaseSet::Quick => Self::Quick,
+            CaseSet::Full | CaseSet::Hidden => Self::Usual,
+        }
+    }
 }
 
 /// The inputs of one benchmark run, the same for both arms of a duel.

@@ -107,7 +107,7 @@ impl ScratchDir {
 }
 
 /// Removes what one dead karve process left, by its mark.
-pub fn sweep_after(mark: &str) {
+pub fn remove_leftovers_of(mark: &str) {
     sweep(|owner| owner.mark == mark);
     for (name, dir) in directories() {
         if of_karve(&name, mark) && is_mine(&dir) && is_nameless(&dir) {

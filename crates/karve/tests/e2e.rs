@@ -32,7 +32,7 @@ mod inputs;
 mod install;
 mod kill;
 mod knowledge;
-mod lab;
+pub(crate) mod lab;
 mod leaks;
 mod learn;
 mod load;

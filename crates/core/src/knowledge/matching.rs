@@ -7,6 +7,7 @@ use super::{Entry, EntryKind, EntryStatus, Scope, Situation};
 use crate::profile::{CounterValues, Opportunity, Predicate, PredicateValue};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// The score of a trigger that fires, relative to those for words and scope.
 const FIRED_SCORE: f64 = 4.0;
@@ -17,7 +18,7 @@ const UNKNOWN_SCORE: f64 = 1.5;
 /// The total score of the words of a query.
 const WORDS_SCORE: f64 = 6.0;
 
-/// Entries with parsed triggers and indexed words.
+/// Entries with parsed triggers.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     entries: Vec<Entry>,
@@ -25,7 +26,8 @@ pub struct Library {
     standings: Vec<EntryStanding>,
     /// The log speedup that each entry promises without a given place.
     gains: Vec<f64>,
-    index: WordIndex,
+    /// The words of all entries, once somebody searches for some.
+    index: OnceLock<WordIndex>,
     by_id: HashMap<String, usize>,
 }
 
@@ -171,10 +173,14 @@ impl Library {
             gains: entries.iter().map(gain).collect(),
             triggers: triggers.collect(),
             standings: standings(&entries),
-            index: WordIndex::of(entries.iter()),
+            index: OnceLock::new(),
             by_id: by_id.map(|(number, entry)| (entry.id.clone(), number)).collect(),
             entries,
         }
+    }
+
+    fn index(&self) -> &WordIndex {
+        self.index.get_or_init(|| WordIndex::of(self.entries.iter()))
     }
 
     /// All entries, in order.
@@ -199,7 +205,7 @@ impl Library {
     /// The entries that match, the best first. With words, only those that contain some of them;
     /// with values and no words, only those with a trigger that fires.
     pub fn search<'a>(&'a self, query: &LibraryQuery<'_>) -> Vec<EntryMatch<'a>> {
-        let hits = (!query.text.trim().is_empty()).then(|| self.index.search(query.text));
+        let hits = (!query.text.trim().is_empty()).then(|| self.index().search(query.text));
         let best = hits.iter().flat_map(HashMap::values).map(|(score, _)| *score);
         let best = best.fold(1e-9, f64::max);
         let mut found: Vec<EntryMatch<'a>> = Vec::new();
@@ -223,7 +229,7 @@ impl Library {
     /// of its counters, the one that matches its words best.
     pub fn entry_for(&self, opportunity: &Opportunity, query: &LibraryQuery<'_>) -> Option<&Entry> {
         let asked = LibraryQuery { text: "", ..query.clone() };
-        let words = self.index.search(&opportunity.name);
+        let words = self.index().search(&opportunity.name);
         let score = |matched: &EntryMatch<'_>| {
             let number = self.by_id.get(&matched.entry.id);
             let hit = number.and_then(|number| words.get(number));

@@ -135,7 +135,7 @@ impl Harness {
         let terms = self.terms(under, tree)?;
         let mut samples = Vec::new();
         for (case, calls) in self.sized(cases) {
-            samples.extend(runner::reading(&terms, tree, &self.metric, case, calls)?);
+            samples.push(runner::reading(&terms, tree, &self.metric, case, calls)?);
         }
         Ok(Some(samples))
     }

@@ -5,7 +5,6 @@ use super::arm::KernelWorker;
 use super::buffers::KernelBuffers;
 use super::setup::{RunnerSetup, StartingArm};
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
-use karve_core::measurement::Gate;
 use karve_os::error::Result;
 use karve_os::random::secret;
 use std::path::PathBuf;
@@ -25,32 +24,43 @@ pub(super) struct ProcessPair {
     pub(super) facing: Option<usize>,
 }
 
-/// Starts this many processes for each arm at the same time, both of a pair in random order, and
-/// does something else while they load their kernels.
+/// The pairs of a set of blocks: the one that is measured next, and those that wait.
+#[derive(Debug)]
+pub(super) struct StartedPairs {
+    pub(super) current: ProcessPair,
+    pub(super) resting: Vec<ProcessPair>,
+}
+
+/// Starts a process for each arm, and this many more at the same time, both of a pair in random
+/// order, and does something else while they load their kernels.
 pub(super) fn start_pairs<T>(
     terms: &RunnerSetup,
     trees: &[PathBuf; 2],
     stage: &KernelBuffers,
-    n: usize,
+    more: usize,
     meanwhile: impl FnOnce() -> Result<T>,
-) -> BlockResult<(Vec<ProcessPair>, T)> {
-    let mut all = Vec::with_capacity(n);
-    for _ in 0..n {
-        let mut starting = [None, None];
-        for arm in toss()? {
-            starting[arm] = Some(by_arm(arm, terms.start_arm(&trees[arm], stage))?);
-        }
-        let [Some(parent), Some(candidate)] = starting else {
-            return Err(BlockFailure::Parent(Gate::Passed).into());
-        };
-        all.push([parent, candidate]);
-    }
+) -> BlockResult<(StartedPairs, T)> {
+    let start = |arm: usize| by_arm(arm, terms.start_arm(&trees[arm], stage));
+    let start_pair = || each_arm(toss()?, start);
+    let first = start_pair()?;
+    let others = (0..more).map(|_| start_pair()).collect::<BlockResult<Vec<_>>>()?;
     let done = meanwhile()?;
     let ready = |[parent, candidate]: [StartingArm; 2]| {
         let arms = [by_arm(PARENT, parent.ready())?, by_arm(CANDIDATE, candidate.ready())?];
         Ok(ProcessPair { arms, facing: None })
     };
-    Ok((all.into_iter().map(ready).collect::<BlockResult<_>>()?, done))
+    let current = ready(first)?;
+    let resting = others.into_iter().map(ready).collect::<BlockResult<_>>()?;
+    Ok((StartedPairs { current, resting }, done))
+}
+
+/// Does something for both arms in an order; the parent's result is the first.
+pub(super) fn each_arm<T>(
+    order: ArmOrder,
+    mut act: impl FnMut(usize) -> BlockResult<T>,
+) -> BlockResult<[T; 2]> {
+    let (first, second) = (act(order[0])?, act(order[1])?);
+    Ok(if order[0] == PARENT { [first, second] } else { [second, first] })
 }
 
 /// A random order, from the operating system.

@@ -9,7 +9,9 @@
 use super::affinity::CpuAffinity;
 use super::ahead::ShortTurns;
 use super::arm::KernelWorker;
-use super::arms::{ArmOrder, CANDIDATE, PARENT, ProcessPair, by_arm, start_pairs, toss};
+use super::arms::{
+    ArmOrder, CANDIDATE, PARENT, ProcessPair, StartedPairs, by_arm, each_arm, start_pairs, toss,
+};
 use super::batch_timing::BatchTiming;
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
@@ -33,7 +35,7 @@ use karve_numerics::accuracy::PairedError;
 use karve_numerics::case::Case;
 use karve_numerics::contract::ChosenPattern;
 use karve_numerics::draw;
-use karve_os::error::Result;
+use karve_os::error::{CommandError, Result};
 use karve_os::native;
 use karve_os::random::secret;
 use std::collections::BTreeMap;
@@ -109,9 +111,8 @@ impl KernelRunner {
         let mut pace = BlockCost::new(&terms.contract);
         let seated = affinity.terms(terms);
         let begin = || terms.start_reference(&trees[PARENT], &cases);
-        let n = pace.process_pairs();
-        let (mut resting, reference) = start_pairs(&seated, &trees, &stage, n, begin)?;
-        let current = resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
+        let more = pace.process_pairs().saturating_sub(1);
+        let (pairs, reference) = start_pairs(&seated, &trees, &stage, more, begin)?;
         pace.started(began.elapsed());
         Ok(Self {
             terms: terms.clone(),
@@ -120,8 +121,8 @@ impl KernelRunner {
             cases: duel_cases,
             buffers: stage,
             reference,
-            current,
-            resting,
+            current: pairs.current,
+            resting: pairs.resting,
             affinity,
             pending: None,
             bounds: BTreeMap::new(),
@@ -224,9 +225,9 @@ impl KernelRunner {
         self.blocks = 0;
         self.affinity = CpuAffinity::draw(&self.terms)?;
         let terms = self.affinity.terms(&self.terms);
-        let n = self.pace.process_pairs();
-        (self.resting, ()) = start_pairs(&terms, &self.trees, &self.buffers, n, || Ok(()))?;
-        self.current = self.resting.pop().ok_or(BlockFailure::Parent(Gate::Passed))?;
+        let more = self.pace.process_pairs().saturating_sub(1);
+        let (pairs, ()) = start_pairs(&terms, &self.trees, &self.buffers, more, || Ok(()))?;
+        StartedPairs { current: self.current, resting: self.resting } = pairs;
         self.pace.started(start.elapsed());
         Ok(())
     }
@@ -256,7 +257,7 @@ impl KernelRunner {
         }
         let mut taken: Vec<[BatchTiming; 2]> = met.iter().map(|both| both.turns).collect();
         let Some(begun) = met.first() else {
-            return Err(BlockFailure::Parent(Gate::Passed).into());
+            return Err(CommandError::environment("a pair was measured without a turn").into());
         };
         self.short.entry(duel_case).or_default().add(&short, &taken, begun.calls);
         let on_device = self.terms.contract.is_on_device();
@@ -316,25 +317,17 @@ impl KernelRunner {
     ) -> BlockResult<PairedBatch> {
         let calls = self.buffers.calls(calls, root);
         self.buffers.fill(&calls)?;
-        let mut turns = [None, None];
         let cover = self.launches.cover(duel_case, calls.len());
-        for arm in order {
-            turns[arm] = Some(self.run_arm(duel_case, arm, &calls, cover)?);
-        }
-        let [Some(mut parent), Some(mut candidate)] = turns else {
-            return Err(BlockFailure::Parent(Gate::Passed).into());
-        };
+        let mut turns = each_arm(order, |arm| self.run_arm(duel_case, arm, &calls, cover))?;
         if !self.terms.contract.is_on_device() {
-            for turn in [&mut parent, &mut candidate] {
-                turn.charge_late(self.terms.contract.threads);
-            }
+            turns.iter_mut().for_each(|turn| turn.charge_late(self.terms.contract.threads));
         }
         let written = std::mem::take(&mut self.written);
         let verified = self.verify(duel_case, &calls, &written);
         self.written = written;
         verified?;
         let first = if order[0] == CANDIDATE { FirstArm::Candidate } else { FirstArm::Parent };
-        Ok(PairedBatch { first, turns: [parent, candidate], calls: calls.len() })
+        Ok(PairedBatch { first, turns, calls: calls.len() })
     }
 
     /// Lets one arm call its kernel, and copies its outputs of each call.

@@ -134,25 +134,25 @@ impl SoloKernel {
 
     /// One reading of every case.
     pub fn read(&mut self, metric: &Metric) -> GateResult<Vec<Sample>> {
+        (0..self.cases.len()).map(|at| self.read_case(at, metric)).collect()
+    }
+
+    fn read_case(&mut self, at: usize, metric: &Metric) -> GateResult<Sample> {
         let affinity = self.affinity.clone();
         let _seated = affinity.hold();
-        let mut samples = Vec::with_capacity(self.cases.len());
-        for at in 0..self.cases.len() {
-            self.face(at)?;
-            let (case, calls) = self.cases[at].clone();
-            // The first batch loads caches and pages.
-            on_case(self.batch(calls), &case)?;
-            let turn = match self.contract.modules.device {
-                None => {
-                    let mut turn = on_case(self.batch(calls), &case)?;
-                    turn.charge_late(self.contract.threads);
-                    turn
-                }
-                Some(_) => on_case(self.device_turn(calls), &case)?,
-            };
-            samples.push(sample_of(metric, ClockTimes::of(&turn), calls as usize));
-        }
-        Ok(samples)
+        self.face(at)?;
+        let (case, calls) = self.cases[at].clone();
+        // The first batch loads caches and pages.
+        on_case(self.batch(calls), &case)?;
+        let turn = match self.contract.modules.device {
+            None => {
+                let mut turn = on_case(self.batch(calls), &case)?;
+                turn.charge_late(self.contract.threads);
+                turn
+            }
+            Some(_) => on_case(self.device_turn(calls), &case)?,
+        };
+        Ok(sample_of(metric, ClockTimes::of(&turn), calls as usize))
     }
 
     /// The middle one of several turns, by the clock of the device.
@@ -270,6 +270,6 @@ pub fn reading(
     metric: &Metric,
     case: &Case,
     calls: u32,
-) -> GateResult<Vec<Sample>> {
-    SoloKernel::start(terms, tree, vec![(case.clone(), calls)])?.read(metric)
+) -> GateResult<Sample> {
+    SoloKernel::start(terms, tree, vec![(case.clone(), calls)])?.read_case(0, metric)
 }

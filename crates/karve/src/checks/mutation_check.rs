@@ -30,6 +30,8 @@ const PLANTED_MAX: usize = 24;
 
 /// Mutants that are built at most to find some that count.
 const MUTANTS_TRIED_MAX: usize = 96;
+/// As long as no mutant counts, the time for them is this many times as long.
+const NONE_COUNTS_FACTOR: u32 = 6;
 /// A test on a mutated kernel may take this many times as long as on the unchanged one.
 const LIMIT_FACTOR: u32 = 20;
 /// The limit is at least this long.
@@ -112,9 +114,13 @@ impl MutationCheck<'_> {
         let mut cases: Vec<Case> =
             charter.visible_cases().iter().map(|index| charter.cases[*index].clone()).collect();
         let start = Instant::now();
-        let unchanged = harness.build(tree).and_then(|()| fit_cases(harness, tree, &mut cases));
+        let mut unchanged = None;
+        let passed = harness.build(tree).and_then(|()| {
+            unchanged = harness.artifacts_digest(tree)?;
+            fit_cases(harness, tree, &mut cases)
+        });
         let mut result = MutationResult::default();
-        if let Err(gate) = split(unchanged)? {
+        if let Err(gate) = split(passed)? {
             result.bugs.push(PlantedBug {
                 file: String::new(),
                 bug: "none: the unchanged kernel does not pass its own test".into(),
@@ -126,7 +132,8 @@ impl MutationCheck<'_> {
         let whole = Duration::from_secs(charter.limits.command_s);
         let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
         let hasty = harness.clone().with_limit(limit);
-        let gate = MutantGate { harness: &hasty, tree, cases: &cases };
+        let gate =
+            MutantGate { harness: &hasty, tree, cases: &cases, unchanged: unchanged.as_deref() };
         let mut groups = sites(self.repo, commit, &charter.editable)?;
         groups.reverse();
         while let Some(group) = groups.pop() {
@@ -182,11 +189,11 @@ impl MutationCheck<'_> {
         let all: Vec<Mutant> = texts.flat_map(|(file, text)| mutants_in(&file, &text)).collect();
         let mut strength = TestStrength::default();
         let start = Instant::now();
-        let unchanged = gate.unchanged_artifacts()?;
         // Those that do not build, or change nothing of what is built, do not count, so there are
         // more in reserve.
         for (tried, mutant) in choose_mutants(&all, MUTANTS_TRIED_MAX).into_iter().enumerate() {
-            let is_over = start.elapsed() > self.strength_max && tried > 0;
+            let factor = if strength.tested > 0 { 1 } else { NONE_COUNTS_FACTOR };
+            let is_over = start.elapsed() > self.strength_max * factor && tried > 0;
             if strength.tested as usize >= MUTANTS_MAX || is_over || gate.harness.stopped() {
                 break;
             }
@@ -194,16 +201,16 @@ impl MutationCheck<'_> {
             let cannot = || format!("cannot change {}", path.display());
             let text = fs::read_to_string(&path).context(cannot)?;
             fs::write(&path, mutant.apply(&text)).context(cannot)?;
-            let failed = gate.failed()?;
-            let (noticed, built) = noticed_and_built(failed.as_ref());
-            let changed = !built || unchanged.is_none() || gate.artifacts()? != unchanged;
+            let tested = gate.tested()?;
             fs::write(&path, text).context(|| format!("cannot restore {}", path.display()))?;
-            if built && (noticed || changed) {
-                strength.count(&mutant, noticed);
-            }
+            let Some(said) = tested else {
+                continue;
+            };
+            let (noticed, _) = noticed_and_built(Some(&said));
+            strength.count(&mutant, noticed);
             if noticed && !result.caught {
                 result.caught = true;
-                let detail = failed.map_or_else(String::new, |gate| bounded(&gate.describe()));
+                let detail = bounded(&said.describe());
                 let (file, bug) = (mutant.file.clone(), mutant.describe());
                 result.bugs.push(PlantedBug { file, bug, noticed, detail });
             }
@@ -219,23 +226,27 @@ struct MutantGate<'a> {
     harness: &'a Harness,
     tree: &'a Path,
     cases: &'a [Case],
+    /// A digest of what the unchanged tree builds, if that is known.
+    unchanged: Option<&'a str>,
 }
 
 impl MutantGate<'_> {
-    /// A digest of what the unchanged tree builds, if that is known and always the same.
-    fn unchanged_artifacts(self) -> Result<Option<String>> {
-        split(self.harness.build(self.tree))?.ok();
-        self.artifacts()
-    }
-
-    /// A digest of what was built last, if that is known.
-    fn artifacts(self) -> Result<Option<String>> {
-        self.harness.artifacts_digest(self.tree)
+    /// What the tests say about a mutant; nothing if it does not build, or builds to the bytes of
+    /// the unchanged tree.
+    fn tested(self) -> Result<Option<Gate>> {
+        let Self { harness, tree, cases, unchanged } = self;
+        if split(harness.build(tree))?.is_err()
+            || (unchanged.is_some() && harness.artifacts_digest(tree)?.as_deref() == unchanged)
+        {
+            return Ok(None);
+        }
+        let tested = harness.test(tree, cases, CommandVariant::Usual);
+        Ok(Some(split(tested)?.err().unwrap_or(Gate::Passed)))
     }
 
     /// What the gate says about the tree, if it does not pass.
     fn failed(self) -> Result<Option<Gate>> {
-        let Self { harness, tree, cases } = self;
+        let Self { harness, tree, cases, .. } = self;
         let tested =
             harness.build(tree).and_then(|()| harness.test(tree, cases, CommandVariant::Usual));
         Ok(split(tested)?.err())

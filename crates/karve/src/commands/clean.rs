@@ -43,12 +43,33 @@ pub struct CleanArgs {
     json: bool,
 }
 
+/// What is left of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum TraceState {
+    Finished,
+    Open,
+    Unreadable,
+    /// Only refs.
+    Removed,
+}
+
+impl TraceState {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Open => "open",
+            Self::Unreadable => "unreadable",
+            Self::Removed => "removed",
+        }
+    }
+}
+
 /// What a campaign takes.
 #[derive(Clone, Debug, Serialize)]
 struct CampaignTrace {
     campaign: String,
-    /// `finished`, `open`, `unreadable`, or `removed` if only refs are left.
-    state: &'static str,
+    state: TraceState,
     bytes: u64,
     refs: usize,
     branch: Option<String>,
@@ -79,7 +100,9 @@ impl CleanArgs {
 
     fn chosen(&self, found: &[CampaignTrace]) -> Result<Vec<CampaignTrace>> {
         if self.finished {
-            let over = |trace: &&CampaignTrace| ["finished", "removed"].contains(&trace.state);
+            let over = |trace: &&CampaignTrace| {
+                matches!(trace.state, TraceState::Finished | TraceState::Removed)
+            };
             return Ok(found.iter().filter(over).cloned().collect());
         }
         let names: BTreeSet<&String> = self.names.iter().collect();
@@ -103,7 +126,7 @@ impl CleanArgs {
             ui::outln(&format!(
                 "{:<44} {:<10} {:>9}  {}{}",
                 trace.campaign,
-                trace.state,
+                trace.state.name(),
                 size(trace.bytes),
                 counted(trace.refs, "ref"),
                 trace.branch.as_ref().map_or_else(String::new, |name| format!(", branch {name}"))
@@ -151,9 +174,9 @@ fn traces(place: &ProjectArgs, repo: &Repo) -> Result<Vec<CampaignTrace>> {
         let loaded = store::read(dir).ok();
         let campaign = loaded.as_ref().map(|loaded| &loaded.campaign);
         let state = match campaign {
-            Some(campaign) if campaign.is_finished() => "finished",
-            Some(_) => "open",
-            None => "unreadable",
+            Some(campaign) if campaign.is_finished() => TraceState::Finished,
+            Some(_) => TraceState::Open,
+            None => TraceState::Unreadable,
         };
         let branch =
             campaign.and_then(|campaign| campaign.charter()).map(|charter| &charter.branch);
@@ -174,7 +197,7 @@ fn traces(place: &ProjectArgs, repo: &Repo) -> Result<Vec<CampaignTrace>> {
     for gone in owners.iter().collect::<BTreeSet<_>>() {
         if !names.contains(gone) {
             let refs = owners.iter().filter(|owner| *owner == gone).count();
-            let (campaign, state, branch) = (gone.clone(), "removed", None);
+            let (campaign, state, branch) = (gone.clone(), TraceState::Removed, None);
             found.push(CampaignTrace { campaign, state, bytes: 0, refs, branch, dir: None });
         }
     }

@@ -25,7 +25,7 @@ impl CleanupArgs {
     pub fn run(&self) -> Result<()> {
         if Reaper::is_needed(&mut std::io::stdin().lock()) {
             process::end_of_karve(self.pid, &self.mark);
-            scratch::sweep_after(&self.mark);
+            scratch::remove_leftovers_of(&self.mark);
         }
         Ok(())
     }

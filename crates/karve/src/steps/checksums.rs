@@ -6,7 +6,7 @@ use super::correctness::cases_at;
 use karve_core::campaign::Campaign;
 use karve_core::integrity::differing_checksum;
 use karve_core::measurement::{FailureCategory, Gate};
-use karve_harness::commands::{BenchParams, CommandVariant, Harness};
+use karve_harness::commands::{BenchParams, Harness};
 use karve_harness::outcome::{GateResult, split};
 use karve_harness::worktrees::BuiltTree;
 use karve_numerics::case::CaseSet;
@@ -16,7 +16,7 @@ pub(super) fn compare(
     harness: &Harness,
     incumbent: &BuiltTree,
     candidate: &BuiltTree,
-    (set, variant): (CaseSet, CommandVariant),
+    set: CaseSet,
     campaign: &Campaign,
 ) -> GateResult<()> {
     let limit = campaign.charter().and_then(|charter| charter.output.checksum_rel_max);
@@ -25,7 +25,7 @@ pub(super) fn compare(
         return Ok(());
     };
     let cases = cases_at(campaign, &campaign.cases_of(set));
-    let call = BenchParams::fresh(variant)?;
+    let call = BenchParams::fresh(set.into())?;
     let run = |tree: &BuiltTree| harness.bench_with_checksums(&tree.path, &cases, call);
     // Whether the incumbent can be measured is not a question of this candidate.
     let (Ok(first), Ok(again)) = (split(run(incumbent))?, split(run(incumbent))?) else {

@@ -88,7 +88,7 @@ fn build_and_test(
         Some(parent) => harness.beside(&parent.path),
         None => harness,
     };
-    let variant = if set == CaseSet::Quick { CommandVariant::Quick } else { CommandVariant::Usual };
+    let variant = CommandVariant::from(set);
     for (setting, commands) in settings_of(context, campaign) {
         let harness = harness.clone().with_commands(&commands);
         test_visible_cases(&harness, &built.path, set, variant, campaign)
@@ -96,7 +96,7 @@ fn build_and_test(
     }
     *errors = test_visible_cases(&harness, &built.path, set, variant, campaign)?;
     if let Some(parent) = &parent {
-        checksums::compare(&harness, parent, &built, (set, variant), campaign)?;
+        checksums::compare(&harness, parent, &built, set, campaign)?;
     }
     if set == CaseSet::Full {
         let hidden = cases_at(campaign, &campaign.cases_of(CaseSet::Hidden));

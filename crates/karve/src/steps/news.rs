@@ -30,9 +30,12 @@ fn new_answers(context: &Context, campaign: &Campaign) -> Vec<Event> {
     let mut events = Vec::new();
     for path in paths {
         let small = fs::metadata(&path).is_ok_and(|meta| meta.len() <= ANSWER_BYTES_MAX);
-        let text =
-            if small { fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
-        let text = text.trim().to_owned();
+        let read = small.then(|| fs::read_to_string(&path).ok()).flatten();
+        let Some(text) = read.map(|text| text.trim().to_owned()) else {
+            // Too long, or not text: the user may want it back.
+            let _ = fs::rename(&path, path.with_extension("unreadable"));
+            continue;
+        };
         if text.is_empty() || campaign.answers().contains(&text) {
             // It is already in the log, or it is empty.
             let _ = fs::remove_file(&path);

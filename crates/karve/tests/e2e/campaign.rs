@@ -211,11 +211,13 @@ claim "$title" "somebody said so" 1.1"#,
     lab.karve(&["queue"]).ends(0).shows(&["round 1", "which tile?"]);
     lab.karve(&["answer", "tiles of 32 fit"]).ends(0);
     lab.karve(&["answer", " "]).ends(2).complains(&["1 to 4000 characters"]);
+    fs::write(lab.campaign("inbox/9.txt"), b"\xff is no text").unwrap();
     lab.karve(&["run", "--yes", "--rounds", "2"]).ends(0);
     lab.karve(&["answer", "too late"]).ends(2).complains(&["is finished"]);
     assert_eq!(lab.events("answered").len(), 1);
     let titles = lab.events("proposed");
     assert_eq!(titles.last().unwrap()["hypothesis"]["title"], "heard");
-    let inbox = fs::read_dir(lab.campaign("inbox")).unwrap().count();
-    assert_eq!(inbox, 0);
+    let inbox = fs::read_dir(lab.campaign("inbox")).unwrap();
+    let left: Vec<_> = inbox.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["9.unreadable"]);
 }

@@ -55,7 +55,7 @@ impl Drop for Load {
 
 #[test]
 fn rounds_by_the_clock_of_the_whole_command_keep_nothing_under_load() {
-    let rounds = by_default(10, 60);
+    let rounds = by_default(5, 60);
     let lab = comments_only("artifacts = []");
     by_wall_time(&lab, &format!("rounds = {rounds}"));
     let _load = [Load::new(), Load::new()];

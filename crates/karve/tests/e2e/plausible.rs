@@ -3,7 +3,7 @@
 
 use crate::e2e::lab::Lab;
 
-/// A campaign in which a kernel that does everything forty times becomes one that does not.
+/// A campaign in which a kernel that does everything eight times becomes one that does not.
 fn campaign(flops: &str) -> Lab {
     let lab = Lab::new("cheats/project");
     let once = lab.read("kernel.c");
@@ -11,7 +11,7 @@ fn campaign(flops: &str) -> Lab {
     let inner = once.replace("void product(", "static void once(");
     let slow = format!(
         "{inner}\nvoid product(int n, const float *a, const float *b, float *c) {{\n\
-         for (int turn = 0; turn < 40; turn++) {{\n\
+         for (int turn = 0; turn < 8; turn++) {{\n\
          once(n, a, b, c);\n__asm__ volatile(\"\" ::: \"memory\");\n}}\n}}\n"
     );
     lab.write("kernel.c", &slow);
@@ -33,7 +33,7 @@ fn campaign(flops: &str) -> Lab {
 
 #[test]
 fn a_kernel_that_is_faster_than_the_host_can_be_is_dropped() {
-    let lab = campaign("3400*n*n*n");
+    let lab = campaign("680*n*n*n");
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["dishonest"]);
     lab.karve(&["show", "1"]).ends(0).shows(&["n=96", "below the roofline of this device"]);

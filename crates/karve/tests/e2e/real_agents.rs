@@ -1,7 +1,8 @@
 //! The real agents, where `testing/agents.sh` has installed them: each goes through a campaign of
-//! three rounds against a scripted model on loopback.
+//! three rounds against a scripted model on loopback. Those that need seconds of CPU for each turn
+//! (Gemini, OpenCode) play one round by default, `KARVE_TEST_ALL=1` all three.
 
-use crate::e2e::lab::{Lab, PATH, Said, source};
+use crate::e2e::lab::{Lab, PATH, Said, by_default, source};
 use crate::e2e::model::{Model, Script, Step, TOKENS_IN, TOKENS_OUT};
 use crate::e2e::tidy::is_tidy;
 use std::fs;
@@ -59,6 +60,17 @@ fn script() -> Script {
     ])
 }
 
+/// One round whose wrong result is repaired: what an agent of many seconds for each turn plays by
+/// default.
+fn short_script() -> Script {
+    let wrong = "sed -i 's/2 \\* 3/2 * 4/; s/^TIME=.*/TIME=50/' kernel.sh";
+    Script::from([
+        ((1, "propose"), claim("halve the work")),
+        ((1, "implement"), shell(wrong)),
+        ((1, "repair"), shell("sed -i 's/2 \\* 4/2 * 3/' kernel.sh")),
+    ])
+}
+
 /// A project with one agent, and what it needs to reach the model.
 struct Stage {
     lab: Lab,
@@ -108,17 +120,33 @@ impl Stage {
     /// The whole campaign, and what must hold after it.
     #[track_caller]
     fn goes_through(&self) {
+        self.plays(&["keep", "wrong_result", "out_of_scope"], 2);
+    }
+
+    /// The short script by default, the whole one in a full run.
+    #[track_caller]
+    fn goes_through_briefly(&self) {
+        if by_default(false, true) {
+            return self.goes_through();
+        }
+        self.lab.replace("karve.toml", "rounds = 3", "rounds = 1");
+        self.plays(&["keep"], 1);
+    }
+
+    /// A campaign with these verdicts and a repair in a round.
+    #[track_caller]
+    fn plays(&self, verdicts: &[&str], repaired_in: u32) {
         let said = self.karve(&["run", "--yes"]);
         let log = self.lab.log();
         assert_eq!(said.code, 0, "{said:#?} {log:#?}");
-        assert_eq!(self.lab.verdicts(), ["keep", "wrong_result", "out_of_scope"], "{log:#?}");
+        assert_eq!(self.lab.verdicts(), verdicts, "{log:#?}");
         let one = TOKENS_IN + TOKENS_OUT;
         assert_eq!(self.lab.events("proposed")[0]["usage"]["tokens"], one);
         assert_eq!(self.lab.events("implemented")[0]["usage"]["tokens"], 2 * one);
         // A round is one conversation: the second brief comes after the first.
         let asked = self.model.asked();
         let repaired = asked.iter().find(|asked| asked.task == "repair").unwrap();
-        assert_eq!((repaired.round, repaired.briefs), (2, 3), "{asked:#?}");
+        assert_eq!((repaired.round, repaired.briefs), (repaired_in, 3), "{asked:#?}");
         is_tidy(&self.lab);
         self.keeps_its_key();
         self.can_be_read();
@@ -251,15 +279,15 @@ fn codex_goes_through_a_campaign() {
 
 #[test]
 fn gemini_cli_goes_through_a_campaign() {
-    if let Some(stage) = gemini(script()) {
-        stage.goes_through();
+    if let Some(stage) = gemini(by_default(short_script(), script())) {
+        stage.goes_through_briefly();
     }
 }
 
 #[test]
 fn opencode_goes_through_a_campaign() {
-    if let Some(stage) = opencode(script()) {
-        stage.goes_through();
+    if let Some(stage) = opencode(by_default(short_script(), script())) {
+        stage.goes_through_briefly();
         stage.costs_what_was_asked();
     }
 }

@@ -1,13 +1,9 @@
-//! Waits before a block: with a reason that is shown, and with bounds.
-//!
-//! Verdicts are valid without pauses, which only add statistical power. So every pause is bounded,
-//! and one that did not help is not repeated soon: on a host that is always busy a campaign
-//! loses at most a tenth of its time.
+//! Waits before a block, with a reason that is shown. How long, and when again, is decided in core.
 
 use super::NoticeSink;
 use super::cpu::Pressure;
 use crate::process::StopFlag;
-use karve_core::charter::DeviceRule;
+use karve_core::pause::{PauseBudget, PauseEnd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,87 +13,43 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often Ctrl-C is checked.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// The limit for all pauses of one duel together.
-pub(super) const DUEL_MAX: Duration = Duration::from_secs(120);
-
-/// After a pause that did not help, the reason is not checked for this long.
-const VAIN_REST: Duration = Duration::from_secs(300);
-
-/// The same after a pause that helped: the average still includes the past load.
-const CALM_REST: Duration = Duration::from_secs(10);
-
-/// How much waiting is left in this duel, and the limit of a single pause.
-#[derive(Debug)]
-pub(super) struct PauseBudget {
-    once: Duration,
-    left: Duration,
+/// Waits until there is no reason left, the user stops, or the limit is reached. `holds` returns a
+/// reason while there is one.
+fn pause(
+    limit: Duration,
     look_every: Duration,
-}
-
-/// How a pause ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PauseEnd {
-    Calm,
-    Vain,
-    Stopped,
-}
-
-impl PauseBudget {
-    /// What a charter allows.
-    pub(super) fn new(rule: &DeviceRule) -> Self {
-        Self { once: Duration::from_secs(rule.pause_max_s), left: DUEL_MAX, look_every: LOOK_EVERY }
-    }
-
-    /// The same with other intervals and bounds, for tests.
-    #[cfg(test)]
-    pub(super) fn quick(once: Duration, look_every: Duration) -> Self {
-        Self { once, left: once * 2, look_every }
-    }
-
-    /// Starts a new duel.
-    pub(super) fn renew(&mut self) {
-        self.left = DUEL_MAX;
-    }
-
-    /// Waits until there is no reason left, the user stops, or the bound is reached. `holds`
-    /// returns a reason while there is one.
-    fn wait(
-        &mut self,
-        stop: &StopFlag,
-        notices: &NoticeSink,
-        holds: &mut dyn FnMut() -> Option<String>,
-    ) -> (Duration, PauseEnd) {
-        let start = Instant::now();
-        let limit = self.once.min(self.left);
-        let mut said = None;
-        let end = loop {
-            if start.elapsed() >= limit {
-                break PauseEnd::Vain;
-            }
-            sleep(self.look_every.min(limit), stop);
-            if stop.finish_step() {
-                break PauseEnd::Stopped;
-            }
-            let Some(reason) = holds() else {
-                break PauseEnd::Calm;
-            };
-            let (now, most) = (start.elapsed().as_secs_f64(), limit.as_secs_f64());
-            notices.mention(&format!("waiting {now:.0} of at most {most:.0} s: {reason}"));
-            said = Some(reason);
-        };
-        let waited = start.elapsed();
-        self.left = self.left.saturating_sub(waited);
-        if let Some(reason) = said {
-            let how = match end {
-                PauseEnd::Calm => "then the host was calm",
-                PauseEnd::Vain => "measuring anyway, which may take more blocks",
-                PauseEnd::Stopped => "stopped",
-            };
-            let waited = waited.as_secs_f64();
-            notices.notify(&format!("waited {waited:.1} s: {reason}; {how}"));
+    stop: &StopFlag,
+    notices: &NoticeSink,
+    holds: &mut dyn FnMut() -> Option<String>,
+) -> (Duration, PauseEnd) {
+    let start = Instant::now();
+    let mut said = None;
+    let end = loop {
+        if start.elapsed() >= limit {
+            break PauseEnd::Vain;
         }
-        (waited, end)
+        sleep(look_every.min(limit), stop);
+        if stop.finish_step() {
+            break PauseEnd::Stopped;
+        }
+        let Some(reason) = holds() else {
+            break PauseEnd::Calm;
+        };
+        let (now, most) = (start.elapsed().as_secs_f64(), limit.as_secs_f64());
+        notices.mention(&format!("waiting {now:.0} of at most {most:.0} s: {reason}"));
+        said = Some(reason);
+    };
+    let waited = start.elapsed();
+    if let Some(reason) = said {
+        let how = match end {
+            PauseEnd::Calm => "then the host was calm",
+            PauseEnd::Vain => "measuring anyway, which may take more blocks",
+            PauseEnd::Stopped => "stopped",
+        };
+        let waited = waited.as_secs_f64();
+        notices.notify(&format!("waited {waited:.1} s: {reason}; {how}"));
     }
+    (waited, end)
 }
 
 /// Sleeps, but returns early if the user wants to stop.
@@ -113,9 +65,16 @@ pub(super) fn sleep(time: Duration, stop: &StopFlag) {
 }
 
 /// One reason to wait, and when it is checked again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PauseBackoff {
     rests_until: Option<Instant>,
+    look_every: Duration,
+}
+
+impl Default for PauseBackoff {
+    fn default() -> Self {
+        Self { rests_until: None, look_every: LOOK_EVERY }
+    }
 }
 
 impl PauseBackoff {
@@ -132,13 +91,9 @@ impl PauseBackoff {
         notices: &NoticeSink,
         holds: &mut dyn FnMut() -> Option<String>,
     ) -> Duration {
-        let (waited, end) = budget.wait(stop, notices, holds);
-        let rest = match end {
-            PauseEnd::Calm => CALM_REST,
-            PauseEnd::Vain => VAIN_REST,
-            PauseEnd::Stopped => Duration::ZERO,
-        };
-        self.rests_until = Some(Instant::now() + rest);
+        let (waited, end) = pause(budget.limit(), self.look_every, stop, notices, holds);
+        budget.spend(waited);
+        self.rests_until = Some(Instant::now() + end.rest());
         waited
     }
 }
@@ -218,6 +173,11 @@ mod tests {
         }
     }
 
+    /// A reason that is checked often.
+    fn quick() -> PauseBackoff {
+        PauseBackoff { look_every: STEP, ..PauseBackoff::default() }
+    }
+
     struct Scene {
         patience: PauseBackoff,
         budget: PauseBudget,
@@ -226,11 +186,7 @@ mod tests {
 
     impl Scene {
         fn new(once: Duration) -> Self {
-            Self {
-                patience: PauseBackoff::default(),
-                budget: PauseBudget::quick(once, STEP),
-                stop: StopFlag::new(),
-            }
+            Self { patience: quick(), budget: PauseBudget::of(once), stop: StopFlag::new() }
         }
 
         fn wait(&mut self, read: &dyn Fn() -> Option<Pressure>, notices: &NoticeSink) -> Duration {
@@ -285,14 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn the_pauses_of_a_duel_have_a_bound_together() {
+    fn a_budget_that_is_spent_allows_no_pause() {
         let mut scene = Scene::new(Duration::from_millis(20));
-        for _ in 0..10 {
-            scene.patience = PauseBackoff::default();
-            scene.wait(&growing(u64::MAX), &NoticeSink::default());
-        }
-        assert_eq!(scene.budget.left, Duration::ZERO);
-        scene.patience = PauseBackoff::default();
+        scene.budget.spend(Duration::MAX);
         let (notices, lines) = heard();
         scene.wait(&growing(u64::MAX), &notices);
         assert!(lines.lock().unwrap().is_empty());

@@ -59,21 +59,14 @@ impl GpuSensors {
             if library.is_null() {
                 return None;
             }
-            let find = |names: &[&CStr]| {
-                let found = names.iter().map(|name| dlsym(library, name.as_ptr()));
-                found.into_iter().find(|found| !found.is_null())
-            };
             type Start = unsafe extern "C" fn() -> c_int;
             type Handle = unsafe extern "C" fn(c_uint, *mut *mut c_void) -> c_int;
             type Name = unsafe extern "C" fn(*mut c_void, *mut c_char, c_uint) -> c_int;
             type Version = unsafe extern "C" fn(*mut c_char, c_uint) -> c_int;
-            let start = std::mem::transmute::<*mut c_void, Start>(find(&[c"nvmlInit_v2"])?);
-            let handle = find(&[c"nvmlDeviceGetHandleByIndex_v2"])?;
-            let handle = std::mem::transmute::<*mut c_void, Handle>(handle);
-            let name_of = find(&[c"nvmlDeviceGetName"])?;
-            let name_of = std::mem::transmute::<*mut c_void, Name>(name_of);
-            let version = find(&[c"nvmlSystemGetDriverVersion"])?;
-            let version = std::mem::transmute::<*mut c_void, Version>(version);
+            let start: Start = function(library, c"nvmlInit_v2")?;
+            let handle: Handle = function(library, c"nvmlDeviceGetHandleByIndex_v2")?;
+            let name_of: Name = function(library, c"nvmlDeviceGetName")?;
+            let version: Version = function(library, c"nvmlSystemGetDriverVersion")?;
             let mut device = null_mut();
             if start() != 0 || handle(number, &mut device) != 0 {
                 return None;
@@ -93,14 +86,10 @@ impl GpuSensors {
                 device: device as usize,
                 name: name?,
                 driver,
-                clock: find(&[c"nvmlDeviceGetClockInfo"])
-                    .map(|found| std::mem::transmute::<*mut c_void, Kind>(found)),
-                temperature: find(&[c"nvmlDeviceGetTemperature"])
-                    .map(|found| std::mem::transmute::<*mut c_void, Kind>(found)),
-                power: find(&[c"nvmlDeviceGetPowerUsage"])
-                    .map(|found| std::mem::transmute::<*mut c_void, Unsigned>(found)),
-                reasons: find(&reasons)
-                    .map(|found| std::mem::transmute::<*mut c_void, Mask>(found)),
+                clock: function(library, c"nvmlDeviceGetClockInfo"),
+                temperature: function(library, c"nvmlDeviceGetTemperature"),
+                power: function(library, c"nvmlDeviceGetPowerUsage"),
+                reasons: reasons.into_iter().find_map(|name| function(library, name)),
             })
         }
     }
@@ -134,6 +123,20 @@ impl GpuSensors {
 impl std::fmt::Debug for GpuSensors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name)
+    }
+}
+
+/// A function of a library.
+///
+/// # Safety
+///
+/// `F` is a pointer to a function, with the arguments that the library declares.
+unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: the library is loaded and the name ends with a zero; the rest is the caller's word.
+    unsafe {
+        let found = dlsym(library, name.as_ptr());
+        (!found.is_null()).then(|| std::mem::transmute_copy(&found))
     }
 }
 

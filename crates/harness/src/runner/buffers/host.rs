@@ -40,7 +40,8 @@ pub(super) fn drawn(view: &BufferView<'_>, index: usize, call: &KernelCall, to: 
     if let (PlacedArg::Input(region) | PlacedArg::Output(region), Some(_)) =
         (view.layout.places[index], view.contract.args[index].draw())
     {
-        to.resize(region.bytes as usize, 0);
+        // A build that is not optimized would resize it byte by byte.
+        *to = vec![0; region.bytes as usize];
         view.contract.fill(view.layout, index, view.inputs(call, index), to);
     }
 }
@@ -62,11 +63,10 @@ pub(super) fn copy_written(
 /// Whether nobody wrote to the slots that a batch leaves out.
 fn spare_slots_hold(memory: &HostMemory, view: &BufferView<'_>, calls: &[KernelCall]) -> bool {
     let bytes = view.layout.output_bytes;
-    let (mut found, mut wanted) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     spare_slots(view.n_slots, calls).all(|at| {
         memory.output.copy_out(u64::from(at) * bytes, bytes, &mut found);
-        wanted.clear();
-        wanted.resize(found.len(), 0);
+        let mut wanted = vec![0; found.len()];
         spare_bytes(view.key, at as usize, &mut wanted);
         found == wanted
     })
@@ -75,11 +75,10 @@ fn spare_slots_hold(memory: &HostMemory, view: &BufferView<'_>, calls: &[KernelC
 /// Whether the guards around the outputs of a call are unchanged.
 fn guards_hold(memory: &HostMemory, view: &BufferView<'_>, call: &KernelCall) -> bool {
     let start = u64::from(call.slot) * view.layout.output_bytes;
-    let (mut found, mut wanted) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     view.layout.guards().into_iter().all(|(from, to)| {
         memory.output.copy_out(start + from, to - from, &mut found);
-        wanted.clear();
-        wanted.resize(found.len(), 0);
+        let mut wanted = vec![0; found.len()];
         guard(call, from, &mut wanted);
         found == wanted
     })
