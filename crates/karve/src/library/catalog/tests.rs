@@ -199,8 +199,7 @@ fn all_evidence_can_be_taken_again() {
             let words: Vec<&str> = evidence.run.split(' ').collect();
             assert_eq!(words.last(), Some(&entry.id.as_str()));
             if words[0] == gpu_script {
-                let measures = format!("measure(\"{}\"", entry.id);
-                assert!(gpu_pairs.contains(&measures), "{}", entry.id);
+                assert!(gpu_pairs.contains(&format!("\"{}\"", entry.id)), "{}", entry.id);
                 assert!(evidence.device.contains("H200"), "{}", entry.id);
                 on_gpu.insert(entry.id.clone());
                 continue;
