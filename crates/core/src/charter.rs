@@ -388,9 +388,14 @@ impl Charter {
         self.policy.accept.keep_evidence(self.limits.rounds, 0)
     }
 
-    /// Indices of the visible cases.
+    /// Indices of the visible cases, without those that are held back.
     pub fn visible_cases(&self) -> Vec<usize> {
-        self.cases_where(|case| case.set != CaseSet::Hidden)
+        self.cases_where(|case| matches!(case.set, CaseSet::Quick | CaseSet::Full))
+    }
+
+    /// Indices of the cases that are held back until there is evidence that they are needed.
+    pub fn stress_cases(&self) -> Vec<usize> {
+        self.cases_where(|case| case.set == CaseSet::Stress)
     }
 
     /// Indices of the cases named quick; empty when the charter names none.
@@ -403,9 +408,9 @@ impl Charter {
         self.cases_where(|case| case.set == CaseSet::Hidden)
     }
 
-    /// Indices of all cases.
+    /// Indices of all cases, without those that are held back.
     pub fn all_cases(&self) -> Vec<usize> {
-        (0..self.cases.len()).collect()
+        self.cases_where(|case| case.set != CaseSet::Stress)
     }
 
     fn cases_where(&self, wanted: impl Fn(&Case) -> bool) -> Vec<usize> {

@@ -285,7 +285,10 @@ fn render_charter(charter: &Charter) -> String {
         Some(wall_s) => format!("{:.1} hours of work", wall_s as f64 / 3_600.0),
     };
     let visible = charter.visible_cases();
-    let cases: Vec<String> = visible.iter().map(|at| charter.cases[*at].name.clone()).collect();
+    let names = |indices: &[usize]| -> Vec<String> {
+        indices.iter().map(|at| charter.cases[*at].name.clone()).collect()
+    };
+    let cases = names(&visible);
     let mut items: Vec<Value> = Vec::new();
     if let Some(AgendaSource::Plan { items: planned, .. }) =
         charter.agenda.as_ref().map(|agenda| &agenda.wanted)
@@ -297,7 +300,8 @@ fn render_charter(charter: &Charter) -> String {
         accept => Serde(accept),
         better => charter.metric.better.name(),
         cases,
-        hidden => charter.cases.len() - visible.len(),
+        hidden => charter.hidden_cases().len(),
+        stress => names(&charter.stress_cases()),
         preset => charter.policy.preset.name(),
         case_loss_percent => {
             let ratio = accept.case_loss_ratio.or(accept.case_regress_ratio);

@@ -191,10 +191,24 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
         cases => cases.collect::<Vec<_>>(),
         quick => quick.map(|case| source.case(case)).collect::<Vec<_>>(),
         n_hidden => source.n_hidden(),
+        added => added(source),
         devlog => super::devlog_path(&target.op),
         setup => setup(source),
         baseline => baseline(source, figures),
     }
+}
+
+/// Cases that were held back at first, with what added them.
+fn added(source: &ReportSource<'_>) -> Vec<Value> {
+    let added = source.campaign.added_cases().iter();
+    let shown = added.map(|added| {
+        context! {
+            round => added.round,
+            cases => added.cases.iter().map(|case| source.case(*case)).collect::<Vec<_>>(),
+            evidence => source.line(&added.evidence, CELL_MAX),
+        }
+    });
+    shown.collect()
 }
 
 fn mode(source: &ReportSource<'_>) -> &'static str {
