@@ -259,6 +259,9 @@ pub struct DeviceRule {
     /// Where the GPU of the target is.
     #[serde(skip_serializing_if = "GpuPlace::is_here")]
     pub gpu: GpuPlace,
+    /// The member of the pool that it runs on, if one was named: it is leased by this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
 }
 
 /// Where the GPU of a target is.
@@ -302,6 +305,7 @@ impl Default for DeviceRule {
             lease_wait_s: Self::LEASE_WAIT_S,
             clocks: None,
             gpu: GpuPlace::Here,
+            member: None,
         }
     }
 }

@@ -62,6 +62,9 @@ pub struct RunArgs {
     /// Let the agent implement each hypothesis this many times, and measure the best implementation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub best_of: Option<u32>,
+    /// Run on this device of `[[tune.pool]]`, beside campaigns on its others
+    #[arg(long, value_name = "DEVICE")]
+    pub on: Option<String>,
     /// Print every record of the log as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -84,6 +87,7 @@ impl RunArgs {
             rounds: self.rounds,
             hours: self.hours,
             best_of: self.best_of,
+            on: self.on.clone(),
             agenda: self.agenda(place)?,
         };
         place.load(&overrides)?;

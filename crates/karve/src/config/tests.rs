@@ -131,6 +131,7 @@ fn the_device_is_kept_quiet_as_the_file_says() {
             unlock: "nvidia-smi -rgc".into(),
         }),
         gpu: karve_core::charter::GpuPlace::Here,
+        member: None,
     };
     assert_eq!(read(FULL).unwrap().charter.device, rule);
     assert_eq!(read(SHORT).unwrap().charter.device, DeviceRule::default());

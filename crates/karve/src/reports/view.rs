@@ -234,7 +234,8 @@ fn setup(source: &ReportSource<'_>) -> Value {
     dtypes.dedup();
     let configs = cases.iter().map(|case| {
         let params: Vec<String> = case.params.iter().map(|(n, v)| format!("{n}={v}")).collect();
-        format!("{} ({})", case.name, params.join(", "))
+        let is_told = params.iter().all(|pair| case.name.split(',').any(|part| part == pair));
+        if is_told { case.name.clone() } else { format!("{} ({})", case.name, params.join(", ")) }
     });
     context! {
         clocks => source.line(&clocks.join(", "), CELL_MAX),

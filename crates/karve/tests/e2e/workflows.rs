@@ -84,7 +84,13 @@ fn knowledge_is_written(lab: &Lab) {
     assert_eq!(headings(&loss)[1..], sections);
     has(&loss, &["it is slower, although it was expected", "dram_pct 45 to 72"]);
     let index = page(lab, "docs/optimization-catalog.md");
-    has(&index, &["| O1 | split the rows |", "| A1 | spread the columns |"]);
+    has(
+        &index,
+        &[
+            "| O1 | split the rows | op toy; the kernel is limited by memory | 2.00x shown |",
+            "| A1 | spread the columns |",
+        ],
+    );
 }
 
 #[test]
@@ -136,6 +142,7 @@ fn a_hyper_mla_campaign_leaves_what_its_document_shows() {
         &devlog,
         &[
             "- Device: cpu",
+            "- Config: n=1, n=8\n",
             "| v0 | — | base | 0.10000 | n/a | 2000.0 | 20.5% | n/a | — | yes |",
             "| v1 | v0 | split the rows | 0.050000 | n/a | 1000.0 | 70.5% | n/a | +100.000% |",
             "| v2 | v1 | spread the columns | 0.080000 | n/a | 1600.0 | 40.5% | n/a | -37.500% |",
@@ -181,7 +188,7 @@ fn summary_is_written(all: &str) {
             "goal achieved\n",
             "1. **walk the rows in blocks**\n   - Impact: 0.10000 ms --> 0.075000 ms (-25.000%)\n",
             "   - Status: Applied\n",
-            "2. **reuse the buffers**\n   - Impact: ",
+            "2. **reuse the buffers**\n   - Impact: 0.075000 ms --> 0.090000 ms (+20.000%); slower on",
             "   - Status: Rolled back\n",
             "| Latency | 0.10000 ms | 0.060000 ms | -40.000% |",
             "| SOL% | ",
