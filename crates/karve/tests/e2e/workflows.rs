@@ -188,7 +188,7 @@ fn summary_is_written(all: &str) {
             "goal achieved\n",
             "1. **walk the rows in blocks**\n   - Impact: 0.10000 ms --> 0.075000 ms (-25.000%)\n",
             "   - Status: Applied\n",
-            "2. **reuse the buffers**\n   - Impact: 0.075000 ms --> 0.090000 ms (+20.000%); slower on",
+            "2. **reuse the buffers**\n   - Impact: 0.075000 ms --> 0.090000 ms (+20.000%); slower",
             "   - Status: Rolled back\n",
             "| Latency | 0.10000 ms | 0.060000 ms | -40.000% |",
             "| SOL% | ",
