@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Measures what entries of the library are worth on this GPU: pairs of small kernels, before and after.
 
-    testing/gpu-entries.py [ENTRY...] > entries.jsonl
+    testing/gpu-entries.py [ENTRY...] [--limit SECONDS] > entries.jsonl
+    testing/gpu-entries.py --only ENTRY,ENTRY [--limit SECONDS] [--each SECONDS] > entries.jsonl
 
 Needs a GPU, PyTorch, Triton and nvcc; entries of cuTile and CuTe DSL only if these are installed. Takes less
-than three minutes. Prints a line of JSON for each entry: the medians before and after in microseconds, the
-median of the ratios of pairs with its 95% interval, their number, and the workload. Both sides are called in
-turns, in random order, with a cold L2; their results must agree. For an anti-pattern "after" is the kernel that
-has it, so its ratio is below 1. testing/entries/enter.py writes the figures into the entries.
+than three minutes. With --only each entry has a process of its own, which is ended after --each seconds, and
+what has no figure is named with its reason.
+
+Prints a line of JSON for each entry: the medians before and after in microseconds, the median of the ratios of
+pairs with its 95% interval, their number, and the workload. Both sides are called in turns, in random order, with
+a cold L2; their results must agree. For an anti-pattern "after" is the kernel that has it, so its ratio is below
+1. testing/entries/enter.py writes the figures into the entries.
 """
 
+import argparse
 import ctypes
-import importlib.util
 import json
 import math
 import os
@@ -22,6 +26,54 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+STARTED = time.time()
+HERE = os.path.dirname(os.path.abspath(__file__))
+OPTIONS = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+OPTIONS.add_argument("entries", nargs="*", metavar="ENTRY")
+OPTIONS.add_argument("--only", default="", type=lambda names: [name for name in names.split(",") if name])
+OPTIONS.add_argument("--limit", default=170, type=float, help="seconds for all")
+OPTIONS.add_argument("--each", default=60, type=float, help="seconds for each entry of --only")
+GIVEN = OPTIONS.parse_args()
+
+
+def wanted(entry):
+    return not GIVEN.entries or entry in GIVEN.entries
+
+
+def one_by_one():
+    """Each entry in a process of its own, so that none is lost to the fault of another. Fails if one has no figure."""
+    failed = []
+    for name in GIVEN.only:
+        left = GIVEN.limit - (time.time() - STARTED)
+        reason = alone(name, min(left, GIVEN.each)) if left > 1 else "no time left"
+        if reason:
+            failed.append(name)
+            print("%s failed: %s" % (name, reason), file=sys.stderr, flush=True)
+    print("%d of %d entries have a figure" % (len(GIVEN.only) - len(failed), len(GIVEN.only)), file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+def alone(name, seconds):
+    """Measures one entry in another process; why there is no figure, or None."""
+    command = [sys.executable, os.path.abspath(__file__), "--limit", str(seconds), name]
+    begin = time.time()
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return "ended after %.0f s" % seconds
+    print("%s: %.1f s" % (name, time.time() - begin), file=sys.stderr, flush=True)
+    lines = [line for line in ran.stdout.split("\n") if line.startswith("{")]
+    for line in lines:
+        print(line, flush=True)
+    if lines:
+        return None if json.loads(lines[0])["agrees"] else "the two sides disagree"
+    return " | ".join(ran.stderr.strip().split("\n")[-6:])[-1500:] or "nothing measures it"
+
+
+if GIVEN.only:
+    one_by_one()
+
 import torch
 import triton
 import triton.language as tl
@@ -30,10 +82,6 @@ DEVICE = torch.device("cuda")
 PAIRS = 41
 # Each pair of an entry that is measured on the host takes longer.
 PAIRS_HOST = 25
-SECONDS = float(os.environ.get("LIMIT", 170))
-CHOSEN = sys.argv[1:]
-STARTED = time.time()
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 # --- measuring ----------------------------------------------------------------------------------------
@@ -71,7 +119,7 @@ def interval(values):
 
 def measure(entry, *args, **named):
     """Prints what one entry is worth, or on standard error why that is not known."""
-    if CHOSEN and entry not in CHOSEN:
+    if not wanted(entry):
         return
     try:
         print(json.dumps(measured(entry, *args, **named)), flush=True)
@@ -125,10 +173,14 @@ def measured(entry, workload, before, after, clock=on_device, tolerance=1e-3, pa
 ENTRIES = []
 
 
-def entry(make):
-    """Registers a function that measures some entries."""
-    ENTRIES.append(make)
-    return make
+def entry(*names):
+    """Registers a function that measures these entries."""
+
+    def register(make):
+        ENTRIES.append((make, names))
+        return make
+
+    return register
 
 
 # --- CUDA -----------------------------------------------------------------------------------------------
@@ -167,7 +219,7 @@ def normal(*shape, dtype=torch.float32):
     return torch.randn(*shape, device=DEVICE, dtype=dtype)
 
 
-@entry
+@entry("coalesced-access", "vectorized-loads", "conflict-free-shared", "read-only-loads")
 def memory_access():
     x, y = normal(8192, 8192), normal(8192, 8192)
     fresh = lambda: torch.empty_like(x)
@@ -181,7 +233,8 @@ def memory_access():
             cuda("may_alias", x, w, one, 1 << 26, result=one), cuda("read_only", x, w, other, 1 << 26, result=other))
 
 
-@entry
+@entry("block-then-atomic", "warp-shuffle-reduction", "more-work-in-flight", "no-register-spills", "raise-occupancy",
+       "private-partials")
 def sums():
     x = normal(1 << 26)
     one, other = torch.zeros(1 << 19, device=DEVICE), torch.zeros(1 << 19, device=DEVICE)
@@ -199,7 +252,7 @@ def sums():
             cuda("histogram_private", bins, other, 1 << 26, result=other[:256].view(torch.int32)))
 
 
-@entry
+@entry("shared-memory-tiling", "register-tiling", "async-copy")
 def products():
     n = 2048
     a, b, c, d = normal(n, n), normal(n, n), normal(n, n), normal(n, n)
@@ -209,7 +262,7 @@ def products():
     measure("async-copy", "gemm 2048x2048x2048 f32", *pair("gemm_registers", "gemm_ahead"))
 
 
-@entry
+@entry("gpu-row-per-block", "one-pass-softmax")
 def rows():
     x = normal(16384, 4096)
     y, z = torch.empty_like(x), torch.empty_like(x)
@@ -219,7 +272,7 @@ def rows():
             cuda("row_again", x, y, 256, 262144, result=y), cuda("row_online", x, z, 256, 262144, result=z))
 
 
-@entry
+@entry("sparse-row-split-gpu")
 def sparse():
     many = torch.full((65536,), 8, dtype=torch.int64)
     many[::1024] = 100_000
@@ -233,7 +286,7 @@ def sparse():
             cuda("sparse_rows", *given(y), result=y), cuda("sparse_shares", *given(z), result=z))
 
 
-@entry
+@entry("barrier-by-atomics")
 def barrier():
     x = normal(1 << 24)
     spaces = [torch.empty_like(x) for _ in range(4)]
@@ -306,7 +359,7 @@ def multiply(a, b, c, tile=(128, 128, 64), group=8, warps=8, stages=3, masked=Tr
     return call
 
 
-@entry
+@entry("triton-block-sizes", "triton-warps-stages", "triton-even-masks", "tile-occupancy-sweep", "blind-large-tile")
 def tiles():
     a, b = normal(4096, 4096, dtype=torch.float16), normal(4096, 4096, dtype=torch.float16)
     c, d = torch.empty_like(a), torch.empty_like(a)
@@ -322,7 +375,7 @@ def tiles():
             tolerance=5e-3)
 
 
-@entry
+@entry("l2-swizzle", "persistent-kernel", "underfilled-persistent")
 def grids():
     a, b = normal(8192, 8192, dtype=torch.float16), normal(8192, 8192, dtype=torch.float16)
     c, d = torch.empty_like(a), torch.empty_like(a)
@@ -346,7 +399,7 @@ def grids():
             tolerance=5e-3)
 
 
-@entry
+@entry("split-k")
 def split():
     a, b = normal(256, 16384, dtype=torch.float16), normal(16384, 256, dtype=torch.float16)
     c, d = torch.empty(256, 256, device=DEVICE), torch.empty(256, 256, device=DEVICE)
@@ -354,7 +407,7 @@ def split():
             multiply(a, b, d, (64, 64, 64), warps=4, masked=False, parts=16))
 
 
-@entry
+@entry("triton-ieee-dot", "tensor-cores")
 def precision():
     a, b = normal(2048, 2048), normal(2048, 2048)
     c, d = torch.empty_like(a), torch.empty_like(a)
@@ -386,7 +439,7 @@ def scale_clamp(x, y, n, B: tl.constexpr):
     tl.store(y + i, tl.maximum(v * 2.0 + 1.0, 0.0), mask=i < n)
 
 
-@entry
+@entry("fuse-passes", "narrow-storage", "triton-eviction-policy")
 def passes():
     n = 1 << 26
     x, y = normal(n), torch.empty(n, device=DEVICE)
@@ -453,7 +506,7 @@ def attention(q, k, v, o, S, scale, MODE: tl.constexpr, TWO: tl.constexpr, LAST_
     tl.store(o + base + m[:, None] * D + d[None, :], (out / sums[:, None]).to(tl.float16))
 
 
-@entry
+@entry("fast-exp2-softmax", "uniform-causal-masking", "causal-loop-split", "causal-block-order")
 def attentions():
     heads, S, D = 64, 4096, 64
     q, k, v = (normal(heads, S, D, dtype=torch.float16) for _ in range(3))
@@ -478,7 +531,7 @@ def attentions():
 
 # --- the host -------------------------------------------------------------------------------------------
 
-@entry
+@entry("launch-graph", "triton-no-item", "autotune-in-hot-path")
 def host():
     x = normal(1 << 12)
 
@@ -534,125 +587,54 @@ def host():
 
 # --- cuTile and CuTe DSL ---------------------------------------------------------------------------------
 
-@entry
+# Their kernels are in files of their own: "entries/compile.py sm_90" compiles them without a GPU.
+
+@entry("cutile-tile-size", "cutile-occupancy", "latency-hints", "cutile-tf32-guard", "cutile-tma-loads",
+       "cutile-plain-store")
 def cutile():
     import cuda.tile as ct
+    from entries import tiles
 
-    stream = torch.cuda.current_stream()
+    given = {
+        "gemm 4096x4096x4096 f16": lambda: [normal(4096, 4096, dtype=torch.float16) for _ in range(2)],
+        "gemm 2048x2048x2048 f32": lambda: [normal(2048, 2048) for _ in range(2)],
+        "softmax 16384x4096 f32": lambda: [normal(16384, 4096)],
+    }
 
-    def mm(**options):
-        @ct.kernel(**options)
-        def multiply(a, b, c, TM: ct.Constant[int], TN: ct.Constant[int], TK: ct.Constant[int],
-                     LATENCY: ct.Constant[int], TF: ct.Constant[bool]):
-            m, n = ct.bid(0), ct.bid(1)
-            sums = ct.full((TM, TN), 0, dtype=ct.float32)
-            for k in range(ct.num_tiles(a, axis=1, shape=(TM, TK))):
-                x = ct.load(a, index=(m, k), shape=(TM, TK), latency=LATENCY)
-                y = ct.load(b, index=(k, n), shape=(TK, TN), latency=LATENCY)
-                if TF:
-                    x, y = ct.astype(x, ct.tfloat32), ct.astype(y, ct.tfloat32)
-                sums = ct.mma(x, y, sums)
-            ct.store(c, index=(m, n), tile=ct.astype(sums, c.dtype))
-
-        return multiply
-
-    def call(kernel, a, b, tile, latency=3, tf=False):
-        c = torch.empty((a.shape[0], b.shape[1]), device=DEVICE, dtype=a.dtype)
-        grid = (a.shape[0] // tile[0], b.shape[1] // tile[1], 1)
+    def call(side, arrays):
+        kernel, constants = side
+        out = torch.empty_like(arrays[0])
+        grid = (out.shape[0] // constants[0], out.shape[1] // constants[1], 1)
 
         def run():
-            ct.launch(stream, grid, kernel, (a, b, c, *tile, latency, tf))
-            return c
-
-        return run
-
-    plain = mm()
-    a, b = normal(4096, 4096, dtype=torch.float16), normal(4096, 4096, dtype=torch.float16)
-    shape = "gemm 4096x4096x4096 f16"
-    measure("cutile-tile-size", shape, call(plain, a, b, (64, 64, 64)), call(plain, a, b, (128, 128, 64)), tolerance=5e-3)
-    measure("cutile-occupancy", shape, call(plain, a, b, (128, 128, 64)), call(mm(occupancy=2), a, b, (128, 128, 64)),
-            tolerance=5e-3)
-    measure("latency-hints", shape, call(plain, a, b, (128, 128, 64), 1), call(plain, a, b, (128, 128, 64), 6),
-            tolerance=5e-3)
-    x, y = normal(2048, 2048), normal(2048, 2048)
-    measure("cutile-tf32-guard", "gemm 2048x2048x2048 f32", call(plain, x, y, (64, 64, 32)),
-            call(plain, x, y, (64, 64, 32), tf=True), tolerance=5e-3)
-
-    @ct.kernel
-    def rows_load(x, y, B: ct.Constant[int]):
-        row = ct.bid(0)
-        v = ct.load(x, index=(row, 0), shape=(1, B))
-        e = ct.exp(v - ct.max(v, axis=1, keepdims=True))
-        ct.store(y, index=(row, 0), tile=e / ct.sum(e, axis=1, keepdims=True))
-
-    @ct.kernel
-    def rows_plain_store(x, y, B: ct.Constant[int]):
-        row = ct.bid(0)
-        v = ct.load(x, index=(row, 0), shape=(1, B))
-        e = ct.exp(v - ct.max(v, axis=1, keepdims=True))
-        ct.store(y, index=(row, 0), tile=e / ct.sum(e, axis=1, keepdims=True), allow_tma=False)
-
-    @ct.kernel
-    def rows_gather(x, y, B: ct.Constant[int]):
-        row, i = ct.bid(0), ct.arange(B, dtype=ct.int32)
-        v = ct.gather(x, (row, i))
-        e = ct.exp(v - ct.max(v))
-        ct.scatter(y, (row, i), e / ct.sum(e))
-
-    rows = normal(16384, 4096)
-
-    def softmax(kernel):
-        out = torch.empty_like(rows)
-
-        def run():
-            ct.launch(stream, (16384, 1, 1), kernel, (rows, out, 4096))
+            ct.launch(torch.cuda.current_stream(), grid, kernel, (*arrays, out, *constants))
             return out
 
         return run
 
-    shape = "softmax 16384x4096 f32"
-    measure("cutile-tma-loads", shape, softmax(rows_gather), softmax(rows_load))
-    measure("cutile-plain-store", shape, softmax(rows_load), softmax(rows_plain_store))
+    for name, (shape, before, after) in tiles.PAIRS.items():
+        if wanted(name):
+            arrays = given[shape]()
+            tolerance = 5e-3 if shape.startswith("gemm") else 1e-3
+            measure(name, shape, call(before, arrays), call(after, arrays), tolerance=tolerance)
 
 
-@entry
+@entry("cute-compile-once", "cute-recompile-each-call")
 def cute():
-    import cutlass
     import cutlass.cute as cute
     from cutlass.cute.runtime import from_dlpack
+    from entries.cute_add import add
 
-    directory = tempfile.mkdtemp()
-    path = os.path.join(directory, "cute_add.py")
-    # The compiler reads the source of a function, and a nested one has no place of its own.
-    with open(path, "w") as file:
-        file.write('''
-import cutlass
-import cutlass.cute as cute
-
-@cute.kernel
-def add_kernel(x: cute.Tensor, y: cute.Tensor):
-    t, _, _ = cute.arch.thread_idx()
-    b, _, _ = cute.arch.block_idx()
-    y[b * 256 + t] = x[b * 256 + t] + 1.0
-
-@cute.jit
-def add(x: cute.Tensor, y: cute.Tensor):
-    add_kernel(x, y).launch(grid=(16, 1, 1), block=(256, 1, 1))
-''')
-    spec = importlib.util.spec_from_file_location("cute_add", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["cute_add"] = module
-    spec.loader.exec_module(module)
     x, y = normal(4096), normal(4096)
     given = [from_dlpack(t) for t in (x, y)]
-    ready = cute.compile(module.add, *given)
+    ready = cute.compile(add, *given)
 
     def each():
-        cute.compile(module.add, *given)(*given)
+        cute.compile(add, *given)(*given)
         return y
 
     def on_the_fly():
-        module.add(*[from_dlpack(t) for t in (x, y)])
+        add(*[from_dlpack(t) for t in (x, y)])
         return y
 
     def once():
@@ -666,10 +648,13 @@ def add(x: cute.Tensor, y: cute.Tensor):
 
 
 def main():
+    """Measures in this process: one entry that fails leaves the others alone, unless it takes the device with it."""
     random.seed(1)
     torch.manual_seed(1)
-    for make in ENTRIES:
-        if time.time() - STARTED > SECONDS:
+    for make, names in ENTRIES:
+        if not any(wanted(name) for name in names):
+            continue
+        if time.time() - STARTED > GIVEN.limit:
             print("no time left for %s" % make.__name__, file=sys.stderr)
             continue
         begin = time.time()

@@ -156,6 +156,7 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         effect_ratio => brief.effect_ratio,
         changes_per_round => brief.changes_per_round,
         cases => shown.first(BriefPart::Cases, cases(brief)),
+        held_back => model(&brief.held_back),
         threads => brief.threads,
         steps => brief.roles.as_ref().map(|roles| model(&roles.route.steps)),
         task => brief.task.as_ref().map(agenda_task),

@@ -22,6 +22,7 @@ mod signals;
 mod stop_reason;
 mod stopping;
 pub mod strategy;
+mod stress;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub use reviewing::ReviewStep;
 pub use round::{LayoutResults, LayoutTrial, RoundPhase, RoundState, RoundSummary, RunningDuel};
 pub use signals::signals_of;
 pub use stop_reason::StopReason;
+pub use stress::AddedCases;
 pub use tasks::AgendaTask;
 
 use crate::agenda::AgendaItem;
@@ -94,6 +96,8 @@ pub struct Campaign {
     agents: Vec<String>,
     spending: Spending,
     unknown_events: u32,
+    /// Cases that were held back at first.
+    added: Vec<AddedCases>,
     answers: Vec<String>,
     answered_in: u32,
     /// Settled rounds when an ended campaign was last extended: the stop rules count from there.
@@ -400,6 +404,7 @@ impl Campaign {
             CaseSet::Quick => self.facts.quick.clone(),
             CaseSet::Full => charter.visible_cases(),
             CaseSet::Hidden => charter.hidden_cases(),
+            CaseSet::Stress => charter.stress_cases(),
         }
     }
 

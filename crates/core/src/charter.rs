@@ -259,6 +259,9 @@ pub struct DeviceRule {
     /// Where the GPU of the target is.
     #[serde(skip_serializing_if = "GpuPlace::is_here")]
     pub gpu: GpuPlace,
+    /// The member of the pool that it runs on, if one was named: it is leased by this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
 }
 
 /// Where the GPU of a target is.
@@ -302,6 +305,7 @@ impl Default for DeviceRule {
             lease_wait_s: Self::LEASE_WAIT_S,
             clocks: None,
             gpu: GpuPlace::Here,
+            member: None,
         }
     }
 }
@@ -388,9 +392,14 @@ impl Charter {
         self.policy.accept.keep_evidence(self.limits.rounds, 0)
     }
 
-    /// Indices of the visible cases.
+    /// Indices of the visible cases, without those that are held back.
     pub fn visible_cases(&self) -> Vec<usize> {
-        self.cases_where(|case| case.set != CaseSet::Hidden)
+        self.cases_where(|case| matches!(case.set, CaseSet::Quick | CaseSet::Full))
+    }
+
+    /// Indices of the cases that are held back until there is evidence that they are needed.
+    pub fn stress_cases(&self) -> Vec<usize> {
+        self.cases_where(|case| case.set == CaseSet::Stress)
     }
 
     /// Indices of the cases named quick; empty when the charter names none.
@@ -403,9 +412,9 @@ impl Charter {
         self.cases_where(|case| case.set == CaseSet::Hidden)
     }
 
-    /// Indices of all cases.
+    /// Indices of all cases, without those that are held back.
     pub fn all_cases(&self) -> Vec<usize> {
-        (0..self.cases.len()).collect()
+        self.cases_where(|case| case.set != CaseSet::Stress)
     }
 
     fn cases_where(&self, wanted: impl Fn(&Case) -> bool) -> Vec<usize> {

@@ -130,7 +130,7 @@ pub struct PartShare {
     /// Its share of the gain in percent, on a logarithmic scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
-    /// Why it was not measured.
+    /// Why it was not measured, or why that shows nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
@@ -142,7 +142,9 @@ impl PartShare {
         let share = self.percent.map(|percent| format!(", {percent:.0}% of the gain"));
         match self.slower {
             Some(slower) => {
-                format!("{what}: without it {slower:.3}x slower{}", share.unwrap_or_default())
+                let doubt = if why.is_empty() { String::new() } else { format!(" ({why})") };
+                let share = share.unwrap_or_default();
+                format!("{what}: without it {slower:.3}x slower{share}{doubt}")
             }
             None => format!("{what}: cannot be left out: {why}"),
         }

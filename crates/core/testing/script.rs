@@ -168,7 +168,8 @@ pub(crate) fn resume_until(
     let (mut campaign, mut log) = (fold(log), log.to_vec());
     while let Some(step) = campaign.next_step().filter(|step| !due(step)) {
         assert!(log.len() < EVENTS_MAX, "the campaign does not end");
-        let record = script.record(log.len(), script.answer(&step));
+        let event = campaign.cases_due().unwrap_or_else(|| script.answer(&step));
+        let record = script.record(log.len(), event);
         campaign.record(&record).unwrap();
         log.push(record);
     }

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod audit;
 pub mod bench;
 pub mod check;
+pub mod checkout;
 pub mod clean;
 pub mod completions;
 pub mod contract;
@@ -93,6 +94,7 @@ enum CliCommand {
     Best(status::BestArgs),
     Report(report::ReportArgs),
     Verify(verify::VerifyArgs),
+    Checkout(checkout::CheckoutArgs),
     Apply(apply::ApplyArgs),
     List(list::ListArgs),
     Clean(clean::CleanArgs),
@@ -141,6 +143,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Best(command) => command.run(place),
         CliCommand::Report(command) => command.run(place),
         CliCommand::Verify(command) => command.run(place),
+        CliCommand::Checkout(command) => command.run(place),
         CliCommand::Apply(command) => command.run(place),
         CliCommand::List(command) => command.run(place),
         CliCommand::Clean(command) => command.run(place),
@@ -167,6 +170,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
-        C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
+        C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
     }
 }

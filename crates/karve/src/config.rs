@@ -103,6 +103,8 @@ pub struct Overrides {
     pub hours: Option<f64>,
     /// `--best-of`.
     pub best_of: Option<u32>,
+    /// `--on`.
+    pub on: Option<String>,
     /// `--only`, `--plan` or `--autopilot`.
     pub agenda: Option<AgendaOption>,
 }

@@ -18,7 +18,7 @@ pub struct Case {
     pub halve: Option<String>,
 }
 
-/// The sets of cases. Quick is part of full; hidden is apart.
+/// The sets of cases. Quick is part of full; hidden is apart, and so is stress until it is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseSet {
@@ -28,6 +28,9 @@ pub enum CaseSet {
     Full,
     /// Never shown; checked for correctness and measured at the end.
     Hidden,
+    /// Measured with the baseline, and then only from when there is evidence that the others are
+    /// not enough.
+    Stress,
 }
 
 impl Case {

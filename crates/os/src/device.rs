@@ -124,7 +124,7 @@ impl DeviceSession {
         }
         Ok(Self {
             rule: charter.device.clone(),
-            device: charter.target.device.clone(),
+            device: charter.leased().to_owned(),
             holder: charter.name.clone(),
             clock: CpuClock::new(&files, pinned.first().copied().unwrap_or(0)),
             files,
@@ -251,7 +251,7 @@ pub fn lease_for(
     notices: &NoticeSink,
 ) -> Result<Option<Lease>> {
     let wish = LeaseRequest {
-        device: &charter.target.device,
+        device: charter.leased(),
         holder: command,
         limit: Duration::from_secs(charter.device.lease_wait_s),
     };

@@ -81,6 +81,7 @@ fn bare() -> Brief {
         editable: texts(&["kernel.c", "src/*.h"]),
         cases: vec![case("m=64")],
         case_notes: texts(&["120.0 ns now, 40.00 ns at the roofline"]),
+        held_back: Vec::new(),
         threads: Some(1),
         metric: Metric { name: "time".into(), unit: "ns".into(), ..Metric::default() },
         cumulative_ratio: 1.0,

@@ -20,6 +20,7 @@ impl Event {
             | Self::MutationChecked { .. }
             | Self::TipsRead { .. }
             | Self::KnowledgeRead { .. }
+            | Self::CasesAdded { .. }
             | Self::BaselineMeasured(_)
             | Self::FinalProfiled { .. }
             | Self::Chosen { .. }
@@ -77,6 +78,7 @@ impl Event {
             | Self::MutationChecked { .. }
             | Self::TipsRead { .. }
             | Self::KnowledgeRead { .. }
+            | Self::CasesAdded { .. }
             | Self::Proposed { .. }
             | Self::ProposalRefused { .. }
             | Self::NotImplemented { .. }

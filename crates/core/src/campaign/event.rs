@@ -76,6 +76,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gone: Vec<String>,
     },
+    /// Cases that were held back decide from this round on, because of this evidence.
+    CasesAdded { round: u32, cases: Vec<usize>, evidence: String },
     /// The base was gated and timed.
     BaselineMeasured(Baseline),
     /// The parent was profiled, or not.
@@ -411,6 +413,7 @@ impl Event {
             Self::MutationChecked { .. } => "mutation_checked",
             Self::TipsRead { .. } => "tips_read",
             Self::KnowledgeRead { .. } => "knowledge_read",
+            Self::CasesAdded { .. } => "cases_added",
             Self::BaselineMeasured(_) => "baseline_measured",
             Self::Profiled { .. } => "profiled",
             Self::FinalProfiled { .. } => "final_profiled",

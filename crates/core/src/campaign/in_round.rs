@@ -91,6 +91,7 @@ impl Campaign {
             | Event::MutationChecked { .. }
             | Event::TipsRead { .. }
             | Event::KnowledgeRead { .. }
+            | Event::CasesAdded { .. }
             | Event::BaselineMeasured(_)
             | Event::FinalProfiled { .. }
             | Event::Extended { .. }

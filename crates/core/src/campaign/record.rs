@@ -143,6 +143,7 @@ impl Campaign {
                 all.sort_by(|a, b| a.id.cmp(&b.id));
                 Ok(())
             }
+            Event::CasesAdded { .. } => self.take_cases(&record.event),
             Event::TargetDefined { .. }
             | Event::Prepared(_)
             | Event::MutationChecked { .. }

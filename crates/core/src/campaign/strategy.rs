@@ -35,6 +35,7 @@ use crate::measurement::Gate;
 use crate::policy::{Policy, StreakAction};
 use crate::roles::{Review, ReviewAdvice};
 use crate::verdict::{DropReason, Verdict};
+pub(in crate::campaign) use hidden::mentions;
 use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::search::{KnobTrial, TrialOutcome};
@@ -133,6 +134,8 @@ pub struct Brief {
     pub cases: Vec<Case>,
     /// How fast each of them is now, and could be, in words; in the same order.
     pub case_notes: Vec<String>,
+    /// Names of the cases that are held back.
+    pub held_back: Vec<String>,
     /// Threads that the kernel may use, under a contract.
     pub threads: Option<u32>,
     /// What is measured.
@@ -227,6 +230,11 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         editable: charter.map(|c| c.editable.clone()).unwrap_or_default(),
         cases: visible.iter().filter_map(|index| campaign.case(*index)).collect(),
         case_notes: case_notes(campaign, &visible),
+        held_back: campaign
+            .cases_of(CaseSet::Stress)
+            .iter()
+            .map(|c| campaign.case_name(*c))
+            .collect(),
         threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),

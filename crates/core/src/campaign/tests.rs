@@ -9,6 +9,7 @@ mod original;
 mod plausible;
 mod reviewing;
 mod stops;
+mod stress;
 mod tuning;
 
 use super::{Campaign, Control, DuelName, Event, Record, Step};
@@ -173,7 +174,7 @@ fn another_rung(event: &mut Event) {
 fn another_set(set: CaseSet) -> CaseSet {
     match set {
         CaseSet::Quick => CaseSet::Full,
-        CaseSet::Full | CaseSet::Hidden => CaseSet::Quick,
+        CaseSet::Full | CaseSet::Hidden | CaseSet::Stress => CaseSet::Quick,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tunables that are declared in `karve.toml`, and how all are tuned.
 
+use super::{Charter, Pin, WorkMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,5 +37,27 @@ pub struct PoolMember {
 impl TuneRule {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Charter {
+    /// The name by which its device is leased.
+    pub fn leased(&self) -> &str {
+        self.device.member.as_deref().unwrap_or(&self.target.device)
+    }
+
+    /// The same charter on a member of its pool of devices; `None` if there is none of that name.
+    #[must_use]
+    pub fn on_member(mut self, name: &str) -> Option<Self> {
+        let member = self.tune.pool.iter().find(|member| member.device == name)?.clone();
+        self.device.member = Some(member.device);
+        self.commands.env.extend(member.env.clone());
+        if let WorkMode::Workspace { integration, .. } = &mut self.mode {
+            integration.env.extend(member.env);
+        }
+        if !member.pin.is_empty() {
+            self.device.pin = Pin::Cpus { cpus: member.pin };
+        }
+        Some(self)
     }
 }

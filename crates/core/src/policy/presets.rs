@@ -159,11 +159,13 @@ pub(super) fn trtllm() -> Policy {
 }
 
 /// hyper-mla: a new version is adopted when it is faster over the trial matrix; single points are
-/// not gated; a version may bundle several optimizations; stop when the target is met.
+/// not gated; a version may bundle several optimizations, and since each must be learned from, a
+/// kept bundle is taken apart; stop when the target is met.
 pub(super) fn hyper_mla() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::HyperMla,
+        bundles: BundleRule::Ablate,
         accept: AcceptRule { case_regress_ratio: None, ..base.accept },
         profile_when: ProfileWhen::EveryRound,
         changes_per_round: 5,

@@ -61,6 +61,13 @@ impl Repo {
         self.fill_submodules(path, oid)
     }
 
+    /// Creates a worktree of a commit on a new branch, for the user.
+    pub fn worktree_on_branch(&self, path: &Path, branch: &str, oid: &Oid) -> Result<()> {
+        let command = self.call().own_index().args(["worktree", "add", "--quiet", "-b", branch]);
+        command.arg(path).arg(oid.as_str()).effect()?;
+        self.fill_submodules(path, oid)
+    }
+
     fn worktree_add_once(&self, path: &Path, oid: &Oid) -> Result<()> {
         self.worktree_remove(path)?;
         if let Some(parent) = path.parent() {

@@ -159,8 +159,8 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
             return Ok(());
         }
     };
-    let hidden = loaded.charter.cases.len() - loaded.charter.visible_cases().len();
-    let shown = counted(loaded.charter.cases.len() - hidden, "case");
+    let hidden = loaded.charter.hidden_cases().len();
+    let shown = counted(loaded.charter.visible_cases().len(), "case");
     findings.fine("karve.toml", format!("{shown} and {hidden} hidden"));
     examine_tools(&loaded, stop, findings);
     let (repo, loaded) = match place.repo() {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
-    ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "apply"]),
+    ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "checkout", "apply"]),
     ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list", "clean"]),
     ("Compare", &["bench", "noise", "check", "audit"]),
     ("Know", &["profile", "roofline", "knowledge"]),

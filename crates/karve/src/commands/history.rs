@@ -169,7 +169,8 @@ pub(super) fn repo_of(place: &ProjectArgs, opened: &LoadedCampaign) -> Result<Re
     }
 }
 
-fn find(opened: &LoadedCampaign, number: u32) -> Result<&RoundSummary> {
+/// A settled round.
+pub(super) fn find(opened: &LoadedCampaign, number: u32) -> Result<&RoundSummary> {
     opened.campaign.rounds().iter().find(|round| round.number == number).ok_or_else(|| {
         let at_work = opened.campaign.current_round();
         let message = if at_work.is_some_and(|round| round.number == number) {

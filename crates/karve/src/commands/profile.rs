@@ -1,6 +1,7 @@
 //! `karve profile`: why a kernel is slow, from profiler output to matching library entries.
 
 mod check;
+mod modes;
 mod roof;
 #[cfg(test)]
 mod take_tests;
@@ -18,6 +19,8 @@ use karve_core::profile::{DiagnosisRuleSet, KernelProfile, ProfileDepth, diagnos
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_profile::profilers::ProfilerTool;
+use modes::ProfileMode;
+use std::path::PathBuf;
 use version_profile::VersionProfile;
 
 /// Most entries shown for a kernel.
@@ -39,6 +42,7 @@ const ENTRIES_MAX: usize = 5;
   karve profile --against HEAD~1         what changed since the last commit
   karve profile ncu.csv --rules hyper-mla --form hyper-mla
   karve profile --check REPORT.md       check a report against the hyper-mla format
+  karve profile --mode ncu              a tree of files in out/profiles/ncu, as hyper-mla has it
 
 Profiling never runs while a duel runs: it waits for the device.")]
 pub struct ProfileArgs {
@@ -57,6 +61,12 @@ pub struct ProfileArgs {
     /// Only this profiler: ncu, nsys, perf, cachegrind, callgrind, rocprofv3, rocprof-compute
     #[arg(long, value_parser = parse_tool)]
     tool: Option<ProfilerTool>,
+    /// hyper-mla's modes: leaves a tree of files in DIR/MODE/KERNEL/CASE/TIME
+    #[arg(long, value_enum, alias = "prof_type", conflicts_with_all = ["tool", "check"])]
+    mode: Option<ProfileMode>,
+    /// Where --mode leaves its files [default: out/profiles]
+    #[arg(long, value_name = "DIR", requires = "mode")]
+    out: Option<PathBuf>,
     /// The language of the kernel, such as cuda or triton, where the files do not say
     #[arg(long)]
     language: Option<String>,
@@ -112,11 +122,12 @@ impl ProfileArgs {
                 Some(session::unless_stopped(&stop, self.version_profiles(place, names, &stop))?)
             }
         };
-        self.show(&seen, earlier.as_ref(), &loaded)
+        self.show(place, &seen, earlier.as_ref(), &loaded)
     }
 
     fn show(
         &self,
+        place: &ProjectArgs,
         seen: &VersionProfile,
         earlier: Option<&VersionProfile>,
         loaded: &LoadedLibrary,
@@ -138,6 +149,18 @@ impl ProfileArgs {
             notes.push("no tool read the same counter of both versions: nothing to compare".into());
         }
         let against = earlier.map(|earlier| earlier.title.as_str());
+        let page = ProfilePage {
+            title: &seen.title,
+            kernel: &seen.kernel,
+            version: &seen.version,
+            configuration: &seen.configuration,
+            shown: &shown,
+            notes: &notes,
+            against,
+        };
+        if let Some(dir) = self.write_tree(&place.here()?, seen, &page)? {
+            ui::note(&format!("note: the files are in {}", dir.display()));
+        }
         if self.json {
             ui::out_json(&serde_json::json!({
                 "title": seen.title,
@@ -151,15 +174,6 @@ impl ProfileArgs {
             return Err(CommandError::environment("there is no kernel to report on")
                 .hint("leave out --form, or read another file: karve profile FILE"));
         }
-        let page = ProfilePage {
-            title: &seen.title,
-            kernel: &seen.kernel,
-            version: &seen.version,
-            configuration: &seen.configuration,
-            shown: &shown,
-            notes: &notes,
-            against,
-        };
         ui::out(&report::render(self.form, &page));
         Ok(())
     }

@@ -62,6 +62,9 @@ pub struct RunArgs {
     /// Let the agent implement each hypothesis this many times, and measure the best implementation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub best_of: Option<u32>,
+    /// Run on this device of `[[tune.pool]]`, beside campaigns on its others
+    #[arg(long, value_name = "DEVICE")]
+    pub on: Option<String>,
     /// Print every record of the log as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -84,6 +87,7 @@ impl RunArgs {
             rounds: self.rounds,
             hours: self.hours,
             best_of: self.best_of,
+            on: self.on.clone(),
             agenda: self.agenda(place)?,
         };
         place.load(&overrides)?;
@@ -285,7 +289,10 @@ fn render_charter(charter: &Charter) -> String {
         Some(wall_s) => format!("{:.1} hours of work", wall_s as f64 / 3_600.0),
     };
     let visible = charter.visible_cases();
-    let cases: Vec<String> = visible.iter().map(|at| charter.cases[*at].name.clone()).collect();
+    let names = |indices: &[usize]| -> Vec<String> {
+        indices.iter().map(|at| charter.cases[*at].name.clone()).collect()
+    };
+    let cases = names(&visible);
     let mut items: Vec<Value> = Vec::new();
     if let Some(AgendaSource::Plan { items: planned, .. }) =
         charter.agenda.as_ref().map(|agenda| &agenda.wanted)
@@ -297,7 +304,8 @@ fn render_charter(charter: &Charter) -> String {
         accept => Serde(accept),
         better => charter.metric.better.name(),
         cases,
-        hidden => charter.cases.len() - visible.len(),
+        hidden => charter.hidden_cases().len(),
+        stress => names(&charter.stress_cases()),
         preset => charter.policy.preset.name(),
         case_loss_percent => {
             let ratio = accept.case_loss_ratio.or(accept.case_regress_ratio);

@@ -1,4 +1,5 @@
-//! The cases of a charter: the list, the combinations of the matrix, and the hidden ones.
+//! The cases of a charter: the list, the combinations of the matrix, the hidden ones and those that
+//! are held back.
 
 use super::file::CasesTable;
 use super::source::{ConfigSource, PathSegment};
@@ -24,7 +25,7 @@ struct LocatedCase {
 const TRIALS: [&str; 2] = ["b=32,s=1,t=4096", "b=32,s=16,t=4096"];
 const TRIALS_HALVE: &str = "b";
 
-/// Builds the cases, in the order of the file: list, matrix, hidden.
+/// Builds the cases, in the order of the file: list, matrix, hidden, stress.
 pub(super) fn cases_of(
     source: &ConfigSource<'_>,
     table: &CasesTable,
@@ -46,6 +47,7 @@ pub(super) fn cases_of(
     mark(source, "quick", &table.quick, &mut cases, |case| case.set = CaseSet::Quick)?;
     mark(source, "minor", &table.minor, &mut cases, |case| case.minor = true)?;
     cases.extend(entries(source, "hidden", &table.hidden, CaseSet::Hidden)?);
+    cases.extend(entries(source, "stress", &table.stress, CaseSet::Stress)?);
     refuse_too_many(source, cases.len())?;
     refuse_twins(source, &cases)?;
     let mut cases: Vec<Case> = cases.into_iter().map(|placed| placed.case).collect();

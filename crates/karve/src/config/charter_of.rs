@@ -16,7 +16,7 @@ use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
 use karve_harness::commands::output::{LinePattern, OutputFormat};
 use karve_numerics::accuracy::primus_snr_db_min;
-use karve_os::error::Result;
+use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
 use std::path::Path;
 
@@ -94,11 +94,27 @@ pub(super) fn loaded_of(
     };
     refuse_uniform_groups(source, &charter)?;
     Ok(LoadedConfig {
-        charter,
+        charter: on_member(charter, given.overrides.on.as_deref())?,
         root,
         dir: given.dir.to_path_buf(),
         agents,
         agenda: agenda_request(source, &file.campaign, given)?,
+    })
+}
+
+/// The charter on a device of its pool, if one was named.
+fn on_member(charter: Charter, name: Option<&str>) -> Result<Charter> {
+    let Some(name) = name else {
+        return Ok(charter);
+    };
+    let pool = charter.tune.pool.iter();
+    let devices: Vec<String> = pool.map(|member| member.device.clone()).collect();
+    charter.on_member(name).ok_or_else(|| {
+        let error = CommandError::usage(format!("there is no device {name:?} in the pool"));
+        error.hint(match devices.is_empty() {
+            true => "name devices in [[tune.pool]] of karve.toml".to_owned(),
+            false => format!("[[tune.pool]] of karve.toml has {}", devices.join(", ")),
+        })
     })
 }
 

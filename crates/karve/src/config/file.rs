@@ -265,6 +265,10 @@ pub(super) struct CasesTable {
     /// Cases that briefs never mention; written like those of the list.
     #[serde(default)]
     pub(super) hidden: Vec<CaseEntry>,
+    /// Cases that count only from when there is evidence that the others are not enough; written
+    /// like those of the list.
+    #[serde(default)]
+    pub(super) stress: Vec<CaseEntry>,
     /// Names of the cases that may slow down a little more than the others.
     #[serde(default)]
     pub(super) minor: Vec<String>,

@@ -262,6 +262,7 @@ pub(super) fn device_of(source: &ConfigSource<'_>, table: &DeviceTable) -> Resul
         lease_wait_s: table.lease_wait_s.unwrap_or(DeviceRule::LEASE_WAIT_S),
         clocks,
         gpu: table.gpu.unwrap_or_default(),
+        member: None,
     })
 }
 

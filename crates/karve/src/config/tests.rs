@@ -131,6 +131,7 @@ fn the_device_is_kept_quiet_as_the_file_says() {
             unlock: "nvidia-smi -rgc".into(),
         }),
         gpu: karve_core::charter::GpuPlace::Here,
+        member: None,
     };
     assert_eq!(read(FULL).unwrap().charter.device, rule);
     assert_eq!(read(SHORT).unwrap().charter.device, DeviceRule::default());
@@ -408,6 +409,10 @@ fn hyper_mla_has_its_trial_matrix_where_the_file_names_no_case() {
     assert!(cases.iter().all(|case| case.halve.as_deref() == Some("b")));
     let own = text.replace("list = []", "list = [\"b=8\"]");
     assert_eq!(read(&own).unwrap().charter.cases.len(), 1, "cases of the file replace it");
+    let third = text.replace("list = []", "list = []\nstress = [\"b=32,s=32,t=4096\"]");
+    let charter = read(&third).unwrap().charter;
+    assert_eq!((charter.visible_cases(), charter.stress_cases()), (vec![0, 1], vec![2]));
+    assert_eq!(charter.cases[2].halve.as_deref(), Some("b"));
 }
 
 #[test]

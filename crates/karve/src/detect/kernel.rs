@@ -160,9 +160,9 @@ impl KernelLanguage {
         let name = name_of(path);
         Some(match name.rsplit_once('.')?.1 {
             "c" => Self::C,
-            "cc" | "cpp" | "cxx" if text.contains("hip/hip_runtime") => Self::Hip,
+            "cc" | "cpp" | "cxx" if is_for_hip(text) => Self::Hip,
             "cc" | "cpp" | "cxx" => Self::Cpp,
-            "cu" | "cuh" if text.contains("hip/hip_runtime") => Self::Hip,
+            "cu" | "cuh" if is_for_hip(text) => Self::Hip,
             "cu" | "cuh" => Self::Cuda,
             "hip" => Self::Hip,
             "rs" => Self::Rust,
@@ -348,4 +348,10 @@ fn has_word(place: &str, word: &str) -> bool {
     place.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
         part == word || (word.len() > 3 && (part.starts_with(word) || part.ends_with(word)))
     })
+}
+
+/// Whether a source in C++ is for the HIP compiler: it includes HIP itself or Composable Kernel.
+fn is_for_hip(text: &str) -> bool {
+    let headers = ["hip/hip_runtime", "include \"ck/", "include <ck/", "ck_tile/"];
+    headers.iter().any(|header| text.contains(header))
 }

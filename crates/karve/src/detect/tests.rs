@@ -179,6 +179,8 @@ fn languages_of_gpus_are_told_apart() {
         ("gemm.hip", "__global__ void k();", "hip", "HIP"),
         ("gemm.cpp", "#include <hip/hip_runtime.h>\n__global__ void k();", "hip", "HIP"),
         ("gemm.cu", "#include \"hip/hip_runtime.h\"\n__global__ void k();", "hip", "HIP"),
+        ("gemm.cpp", "#include \"ck_tile/ops/gemm.hpp\"\n", "hip", "HIP"),
+        ("gemm.cpp", "#include <ck/library/utility/device_memory.hpp>\n", "hip", "HIP"),
         ("gemm.cu", "__global__ void k();", "cuda", "CUDA"),
     ] {
         let (own, named, why) = of(file, text);

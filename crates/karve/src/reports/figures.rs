@@ -129,7 +129,7 @@ impl<'a> ReportFigures<'a> {
     /// over the visible cases, if each was measured.
     pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {
         let (comparison, _) = deciding(round)?;
-        let visible = self.source.charter.visible_cases().into_iter();
+        let visible = self.source.campaign.cases_at(round.number).into_iter();
         let of = |case: usize| comparison.cases.iter().find(|c| c.case == case);
         let medians: Option<Vec<f64>> =
             visible.map(|case| Some(of(case)?.candidate_median)).collect();

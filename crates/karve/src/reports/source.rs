@@ -122,7 +122,7 @@ impl<'a> ReportSource<'a> {
 
     /// How many cases are hidden.
     pub(super) fn n_hidden(&self) -> usize {
-        self.charter.cases.len() - self.charter.visible_cases().len()
+        self.charter.hidden_cases().len()
     }
 
     /// The result of the gate; the log of a hidden case is not shown either.

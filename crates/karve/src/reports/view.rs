@@ -191,10 +191,24 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
         cases => cases.collect::<Vec<_>>(),
         quick => quick.map(|case| source.case(case)).collect::<Vec<_>>(),
         n_hidden => source.n_hidden(),
+        added => added(source),
         devlog => super::devlog_path(&target.op),
         setup => setup(source),
         baseline => baseline(source, figures),
     }
+}
+
+/// Cases that were held back at first, with what added them.
+fn added(source: &ReportSource<'_>) -> Vec<Value> {
+    let added = source.campaign.added_cases().iter();
+    let shown = added.map(|added| {
+        context! {
+            round => added.round,
+            cases => added.cases.iter().map(|case| source.case(*case)).collect::<Vec<_>>(),
+            evidence => source.line(&added.evidence, CELL_MAX),
+        }
+    });
+    shown.collect()
 }
 
 fn mode(source: &ReportSource<'_>) -> &'static str {
@@ -220,7 +234,8 @@ fn setup(source: &ReportSource<'_>) -> Value {
     dtypes.dedup();
     let configs = cases.iter().map(|case| {
         let params: Vec<String> = case.params.iter().map(|(n, v)| format!("{n}={v}")).collect();
-        format!("{} ({})", case.name, params.join(", "))
+        let is_told = params.iter().all(|pair| case.name.split(',').any(|part| part == pair));
+        if is_told { case.name.clone() } else { format!("{} ({})", case.name, params.join(", ")) }
     });
     context! {
         clocks => source.line(&clocks.join(", "), CELL_MAX),

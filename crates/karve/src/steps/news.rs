@@ -1,4 +1,5 @@
-//! What changed outside the campaign since the last step: the user's answers, and the library.
+//! What changed since the last step and no step performs: the user's answers, the library, and
+//! cases that are added on evidence.
 
 use super::context::Context;
 use super::knowledge;
@@ -11,10 +12,11 @@ use std::path::PathBuf;
 /// The user's answers are read up to this size.
 const ANSWER_BYTES_MAX: u64 = 16_384;
 
-/// What changed outside the campaign since the last step, each as an event to record now.
+/// What changed since the last step, each as an event to record now.
 pub fn news(context: &Context, campaign: &Campaign) -> Result<Vec<Event>> {
     let mut events = new_answers(context, campaign);
     events.extend(new_knowledge(context, campaign)?);
+    events.extend(campaign.cases_due());
     Ok(events)
 }
 

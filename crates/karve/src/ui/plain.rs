@@ -131,14 +131,14 @@ impl PlainScreen {
     fn opening_line(&self, event: &Event) {
         match event {
             Event::TargetDefined { charter } => {
-                let hidden = charter.cases.len() - charter.visible_cases().len();
+                let hidden = charter.hidden_cases().len();
                 self.line(&toned(&format!("campaign  {}", charter.name), Tone::Strong, self.color));
                 self.line(&format!(
                     "charter   {} ({}) on {}, {} and {hidden} hidden, policy {}, at most {}",
                     charter.target.op,
                     charter.target.backend,
                     charter.target.device,
-                    counted(charter.cases.len() - hidden, "case"),
+                    counted(charter.visible_cases().len(), "case"),
                     charter.policy.preset.name(),
                     counted(charter.limits.rounds as usize, "round"),
                 ));
@@ -243,6 +243,10 @@ impl Screen for PlainScreen {
             }
             Event::TipsRead { tips, known } => self.known_line(tips.len(), known),
             Event::KnowledgeRead { .. } => self.known_line(0, campaign.known()),
+            Event::CasesAdded { cases, evidence, .. } => {
+                let names: Vec<String> = cases.iter().map(|c| campaign.case_name(*c)).collect();
+                self.line(&format!("case      {} added: {evidence}", names.join(" | ")));
+            }
             Event::Tuned { round, tuned } => {
                 // The last rung covers all of them.
                 if !matches!(campaign.next_step(), Some(Step::Tune(_))) {

@@ -65,6 +65,7 @@ fn a_whole_campaign_is_kept_in_the_log_and_in_the_repository() {
     assert!(kernel.contains("TIME=40"), "{kernel}");
     assert_eq!(lab.git(&["log", "--format=%an", "main..optimize/toy"]), "karve\nkarve");
     looking_back_shows_it(&lab);
+    versions_are_cloned(&lab);
     derived_files_can_be_rebuilt(&lab);
     applying_makes_a_branch(&lab);
     a_changed_sample_is_noticed(&lab);
@@ -102,6 +103,33 @@ fn looking_back_shows_it(lab: &Lab) {
     lab.karve(&["queue"]).ends(0);
     lab.karve(&["run", "--dry-run"]).ends(0).shows(&["toy-2", "nothing was changed"]);
     assert!(!lab.path(".karve/toy-2").exists());
+}
+
+/// Any version is the start of another, and stays as it is.
+fn versions_are_cloned(lab: &Lab) {
+    let kept = lab.git(&["rev-parse", "refs/karve/toy/round-1"]);
+    let place = lab.beside("v1");
+    let dir = place.to_str().unwrap();
+    let said = lab.karve(&["checkout", "1", dir, "--branch", "toy-v1", "--json"]).ends(0).json();
+    assert_eq!((&said["version"], &said["branch"]), (&json!(1), &json!("toy-v1")));
+    assert_eq!(said["commit"].as_str().unwrap(), kept.trim());
+    let text = fs::read_to_string(place.join("kernel.sh")).unwrap();
+    assert_eq!(text.trim(), lab.git(&["show", &format!("{}:kernel.sh", kept.trim())]));
+    fs::write(place.join("kernel.sh"), text.replace("TIME=", "TIME=1")).unwrap();
+    lab.karve(&["-C", dir, "check"]).ends(0).shows(&["with kernel.sh", "passed"]);
+    assert_eq!(lab.git(&["rev-parse", "toy-v1"]), kept);
+    let original = lab.beside("v0");
+    let original = original.to_str().unwrap();
+    lab.karve(&["checkout", "0", original]).ends(0).shows(&["version 0", "on the branch v0"]);
+    assert_eq!(lab.git(&["rev-parse", "v0"]), lab.git(&["rev-parse", "HEAD"]));
+    lab.karve(&["checkout", "1", dir]).ends(2).complains(&["exists", "karve checkout VERSION DIR"]);
+    let other = lab.beside("other");
+    let taken = ["checkout", "1", other.to_str().unwrap(), "--branch", "toy-v1"];
+    lab.karve(&taken).ends(2).complains(&["already exists", "--branch NAME"]);
+    lab.karve(&["checkout", "77", "x"]).ends(2).complains(&["no round 77", "karve log"]);
+    for tree in [dir, original] {
+        lab.git(&["worktree", "remove", "--force", tree]);
+    }
 }
 
 fn derived_files_can_be_rebuilt(lab: &Lab) {

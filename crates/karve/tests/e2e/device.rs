@@ -8,8 +8,12 @@ use std::path::Path;
 
 /// Holds the device in the place of another karve.
 fn hold(lab: &Lab) -> File {
+    hold_named(lab, "cpu")
+}
+
+fn hold_named(lab: &Lab, device: &str) -> File {
     fs::create_dir_all(lab.beside("leases")).unwrap();
-    let path = lab.beside("leases/cpu.lock");
+    let path = lab.beside("leases").join(device).with_extension("lock");
     let named = "{\"pid\": 7, \"holder\": \"another\", \"since\": \"noon\"}";
     fs::write(&path, named).unwrap();
     let file = File::open(path).unwrap();
@@ -37,6 +41,31 @@ fn a_campaign_waits_for_the_device_and_says_for_whom() {
     assert!(pauses[0]["waited_ms"].as_u64() >= Some(1000), "{pauses}");
     let doctor = lab.karve(&["doctor"]).ends(0);
     doctor.shows(&["cpu is free", "pressure", "karve may use"]);
+}
+
+#[test]
+fn campaigns_run_beside_each_other_on_the_devices_of_a_pool() {
+    let lab = Lab::new("gains");
+    lab.replace("karve.toml", "[device]\n", "[device]\nlease_wait_s = 0\n");
+    let member =
+        |name: &str| format!("[[tune.pool]]\ndevice = \"{name}\"\nenv = {{ GPU = \"{name}\" }}");
+    lab.configure(&[member("gpu0"), member("gpu1")].join("\n\n"));
+    lab.commit();
+    // Another campaign is at work on the first one, and one on the device of the target.
+    let _held = [hold_named(&lab, "gpu0"), hold_named(&lab, "cpu")];
+    let said = lab.karve(&["run", "--yes", "--new", "--on", "gpu0"]);
+    said.ends(4).complains(&["the device gpu0 is held by another"]);
+    let said = lab.karve(&["run", "--yes", "--new", "--on", "gpu1", "--rounds", "1", "--json"]);
+    let said = said.ends(0);
+    let first: Value = serde_json::from_str(said.stdout.lines().next().unwrap()).unwrap();
+    let charter = &first["event"]["charter"];
+    assert_eq!(
+        (&charter["device"]["member"], &charter["target"]["device"]),
+        (&"gpu1".into(), &"cpu".into())
+    );
+    assert_eq!(charter["commands"]["env"]["GPU"], "gpu1");
+    let said = lab.karve(&["run", "--yes", "--new", "--on", "gpu7"]);
+    said.ends(2).complains(&["no device \"gpu7\" in the pool", "has gpu0, gpu1"]);
 }
 
 #[test]

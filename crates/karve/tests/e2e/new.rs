@@ -148,6 +148,8 @@ fn templates_in_languages_of_python_compile_without_a_gpu() {
         let args = [tool, template, "."];
         compiles(template, &python, &args);
     }
+    let entries = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testing/entries/compile.py");
+    compiles("cutile", &python, &[entries, "sm_90"]);
 }
 
 #[test]

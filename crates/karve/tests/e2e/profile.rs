@@ -452,3 +452,87 @@ fn a_campaign_runs_the_profilers_that_are_there() {
         }
     }
 }
+
+/// The files that a mode left, without the directory of its time; each with its text.
+fn tree(lab: &Lab, mode: &str) -> Vec<(String, String)> {
+    let kernel = lab.path("out/profiles").join(mode).join("toy/n=1");
+    let times: Vec<_> = fs::read_dir(&kernel).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(times.len(), 1, "{times:?}");
+    let mut files = Vec::new();
+    let mut left = times.clone();
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let name = path.strip_prefix(&times[0]).unwrap().display().to_string();
+        files.push((name, fs::read_to_string(&path).unwrap()));
+    }
+    files.sort();
+    files
+}
+
+fn names(files: &[(String, String)]) -> Vec<&str> {
+    files.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn each_mode_of_hyper_mla_leaves_its_tree() {
+    let lab = Lab::new("gains");
+    let ncu = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != --log-file ]; do shift; done\ncp {} \"$2\"\n\
+         shift 2\nexec \"$@\"\n",
+        file("ncu_raw.csv")
+    );
+    lab.write("bin/ncu", &ncu);
+    let made = std::process::Command::new("chmod").arg("755").arg(lab.path("bin/ncu")).status();
+    assert!(made.unwrap().success());
+    lab.unconfined();
+    let path = format!("{}:{}", lab.path("bin").display(), std::env::var("PATH").unwrap());
+    lab.replace(
+        "karve.toml",
+        "[output]\n",
+        &format!("env = {{ PATH = \"{path}\" }}\n\n[output]\n"),
+    );
+    lab.replace("karve.toml", "device = \"cpu\"", "device = \"H200\"");
+    lab.write(
+        "kernel.sh",
+        &format!("# karve: knob TILE in 4,8\nTILE=8\n{}", lab.read("kernel.sh")),
+    );
+    lab.write(".karve/tune/a.jsonl", "{\"setting\": {\"TILE\": \"4\"}, \"value\": 3.5}\n");
+    lab.commit();
+
+    lab.karve(&["profile", "--mode", "disabled"]).ends(0).shows(&["the kernel is right on n=1"]);
+    assert!(!lab.path("out").exists());
+
+    lab.replace("kernel.sh", "TIME=100", "TIME=80");
+    lab.karve(&["profile", "--mode", "event", "--against", "HEAD"]).ends(0).shows(&["duration_us"]);
+    lab.commit();
+    let event = tree(&lab, "event");
+    let common = ["compiled/toy/assembly.txt", "params.json", "report.md"];
+    let tiling = ["tiling/kernel.json", "tiling/kernel/autotuning.json"];
+    assert_eq!(names(&event), [&common[..], &tiling[..]].concat());
+    let json = |at: usize| -> serde_json::Value { serde_json::from_str(&event[at].1).unwrap() };
+    assert_eq!((&json(1)["config"]["n"], &json(1)["mode"]), (&"1".into(), &"event".into()));
+    assert_eq!((&json(1)["kernel"], &json(1)["against"]), (&"toy".into(), &"HEAD, n=1".into()));
+    assert!(event[2].1.starts_with("## Profile: toy worktree | n=1\n"), "{}", event[2].1);
+    let moved = "| duration_us | 100 | 80 | -20.0% |";
+    assert!(event[2].1.contains(moved), "{}", event[2].1);
+    assert_eq!((&json(3)["TILE"], &json(4)[0]["value"]), (&"8".into(), &3.5.into()));
+
+    lab.karve(&["profile", "--mode", "ncu", "--rules", "hyper-mla"]).ends(0);
+    let deep = tree(&lab, "ncu");
+    let more = ["raw/ncu", "report-verbose.md", "report.md", "source/kernel.sh"];
+    assert_eq!(names(&deep), [&common[..2], &more[..], &tiling[..]].concat());
+    assert!(deep[2].1 == fs::read_to_string(file("ncu_raw.csv")).unwrap());
+    assert!(deep[4].1.contains("| sgemm_naive") && deep[3].1.contains("kernel    sgemm_naive"));
+    // The reports are in the form that karve itself checks.
+    let at = fs::read_dir(lab.path("out/profiles/ncu/toy/n=1")).unwrap().next().unwrap().unwrap();
+    let report = at.path().join("report.md").display().to_string();
+    lab.karve(&["profile", "--check", &report]).ends(0);
+
+    lab.karve(&["profile", "--mode", "nsys"]).ends(3).complains(&["nsys produced no profile"]);
+    let said = lab.karve(&["profile", "--mode", "event", &file("ncu_raw.csv")]);
+    said.ends(2).complains(&["--mode profiles a version, not files"]);
+    assert_eq!(lab.git(&["status", "--short"]), "");
+}

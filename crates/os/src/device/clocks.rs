@@ -73,7 +73,7 @@ impl DeviceClocks {
             commands,
             dir: dir.to_owned(),
             note: campaign.join(NOTE),
-            device: format!("{} clocks", charter.target.device),
+            device: format!("{} clocks", charter.leased()),
             holder: charter.name.clone(),
             state: ClockState::Free,
         })

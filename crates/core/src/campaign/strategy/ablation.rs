@@ -11,7 +11,7 @@ use crate::variants::VariantTrial;
 /// The most parts that are taken apart; a version has at most five changes.
 const ABLATED_MAX: usize = 5;
 /// Readings of each arm.
-const TURNS: u32 = 3;
+const TURNS: u32 = 7;
 /// The time after which no further readings start, in seconds.
 const LIMIT_S: u64 = 600;
 /// Most characters of why a part cannot be left out.
@@ -61,6 +61,7 @@ pub fn share(what: &str, whole: &VariantTrial, without: &VariantTrial, ratio: f6
     let why = match (without.gate.passed(), slower) {
         (false, _) => without.gate.describe(),
         (true, None) => "it could not be measured".to_owned(),
+        (true, Some(_)) if is_noise(whole, without) => "its readings do not agree".to_owned(),
         (true, Some(_)) => String::new(),
     };
     PartShare {
@@ -69,6 +70,13 @@ pub fn share(what: &str, whole: &VariantTrial, without: &VariantTrial, ratio: f6
         percent: part.filter(|part| part.is_finite()),
         why: why.chars().take(WHY_CHARS).collect(),
     }
+}
+
+/// Whether the turns do not all say that the kernel is slower, or all that it is faster. Seven that
+/// agree by chance are one case in 64.
+fn is_noise(whole: &VariantTrial, without: &VariantTrial) -> bool {
+    let turns = || whole.values.iter().zip(&without.values);
+    turns().any(|(kept, without)| without <= kept) && turns().any(|(kept, without)| without >= kept)
 }
 
 #[cfg(test)]
@@ -88,7 +96,11 @@ mod tests {
         let rows = of(Gate::Passed, &[80.0, 81.0, 79.0]);
         assert_eq!(rows.describe(), "rows: without it 2.000x slower, 76% of the gain");
         let nothing = of(Gate::Passed, &[40.0]);
-        assert_eq!(nothing.describe(), "rows: without it 1.000x slower, 0% of the gain");
+        let noise = " (its readings do not agree)";
+        let said = format!("rows: without it 1.000x slower, 0% of the gain{noise}");
+        assert_eq!(nothing.describe(), said);
+        // Slower by its median, but not in every turn.
+        assert!(of(Gate::Passed, &[80.0, 38.0, 79.0]).describe().ends_with(noise));
         // A part may cost time.
         assert!(of(Gate::Passed, &[36.0]).percent.unwrap() < 0.0);
         let needed = of(wrong_result("n=1"), &[]);

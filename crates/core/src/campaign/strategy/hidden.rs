@@ -21,7 +21,7 @@ pub(super) fn shown(campaign: &Campaign, text: &str) -> String {
 }
 
 /// Whether a name occurs in a text as a whole word.
-pub(super) fn mentions(text: &str, name: &str) -> bool {
+pub(in crate::campaign) fn mentions(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     !name.is_empty()
         && text.match_indices(name).any(|(start, found)| {

@@ -1,5 +1,6 @@
 //! The profile of one version of a kernel: read from files, or taken from a built tree.
 
+use super::modes::{ProfileMode, TreeFile};
 use super::{ProfileArgs, roof};
 use crate::bench::text;
 use crate::config::Overrides;
@@ -41,6 +42,8 @@ pub(super) struct VersionProfile {
     pub(super) parsed: ParsedProfile,
     /// The target that such kernels run on.
     pub(super) at: Option<Situation>,
+    /// Files for the tree that a mode leaves.
+    pub(super) files: Vec<TreeFile>,
 }
 
 impl VersionProfile {
@@ -75,6 +78,10 @@ impl ProfileArgs {
         stop: &StopFlag,
     ) -> Result<VersionProfile> {
         if self.are_files(place, names)? {
+            if self.mode.is_some() {
+                return Err(CommandError::usage("--mode profiles a version, not files")
+                    .hint("name a revision, or leave out --mode: karve profile FILE"));
+            }
             return self.read_files(&place.here()?, names);
         }
         let revision = match names {
@@ -98,7 +105,7 @@ impl ProfileArgs {
                 )),
                 None => error,
             })?;
-        let wanted = failed.iter().find(|(tool, _)| self.tool == Some(*tool));
+        let wanted = failed.iter().find(|(tool, _)| self.only_tool() == Some(*tool));
         if let Some((tool, hint)) = wanted {
             let what = format!("{} produced no profile", tool.name());
             let error = CommandError::environment(what).cause(text::safe(&hint.problem, 300));
@@ -113,7 +120,8 @@ impl ProfileArgs {
                 ui::note(&format!("hint: {hint}"));
             }
         }
-        if seen.parsed.kernels.is_empty() && seen.parsed.timeline.is_none() {
+        let is_tested = self.mode == Some(ProfileMode::Disabled);
+        if seen.parsed.kernels.is_empty() && seen.parsed.timeline.is_none() && !is_tested {
             let mut error = CommandError::environment("no profiler produced a profile");
             for note in std::mem::take(&mut seen.parsed.notes) {
                 error = error.cause(note);
@@ -160,6 +168,7 @@ impl ProfileArgs {
             configuration: self.case.as_deref().map(pairs_of).unwrap_or_default(),
             parsed,
             at,
+            files: Vec::new(),
         })
     }
 
@@ -181,7 +190,8 @@ impl ProfileArgs {
         let harness = harness.in_sandbox(sandbox.as_ref());
         let (title, commit) = commit(&repo, &charter, revision)?;
         let globs = project_file::glob_set(&charter.editable)?;
-        let editable = EditableFiles::of(&repo.read_matching(&commit, &globs)?);
+        let sources = repo.read_matching(&commit, &globs)?;
+        let editable = EditableFiles::of(&sources);
         let taken = match split(trees.built(&repo, &harness, commit.as_str()))? {
             Err(gate) => Err(CommandError::usage("it does not build")
                 .cause(gate.describe())
@@ -194,11 +204,21 @@ impl ProfileArgs {
                     runs: DevicePlatform::at(&situation_of(&charter)),
                     editable: &editable,
                 };
-                self.take(&harness, &charter, subject)
+                let taken = self.take(&harness, &charter, subject);
+                taken.and_then(|taken| {
+                    let files = match self.mode {
+                        None | Some(ProfileMode::Disabled) => Vec::new(),
+                        Some(_) => {
+                            let (with, journals) = ((&harness, &charter), loaded.root.join("tune"));
+                            self.tree_files(with, &built.path, &sources, (&taken, &journals))?
+                        }
+                    };
+                    Ok((taken, files))
+                })
             }
         };
         trees.clear(&repo)?;
-        let taken = taken?;
+        let (taken, files) = taken?;
         let seen = VersionProfile {
             title: format!("{title}, {}", case.name),
             kernel: charter.target.op.clone(),
@@ -210,6 +230,7 @@ impl ProfileArgs {
             },
             parsed: taken.parsed,
             at: Some(situation_of(&charter)),
+            files,
         };
         Ok((seen, taken.failed))
     }
@@ -220,7 +241,11 @@ impl ProfileArgs {
         charter: &Charter,
         subject: ProfileTarget<'_>,
     ) -> Result<CollectedProfile> {
-        let wish = ProfileRequest { tool: self.tool, depth: self.depth, without: &[] };
+        if let Some(taken) = self.without_profiler(harness, charter, subject)? {
+            return Ok(taken);
+        }
+        let (tool, depth) = (self.only_tool(), self.wanted_depth());
+        let wish = ProfileRequest { tool, depth, without: &[] };
         let mut taken = collect::take(harness, subject, wish, self.rules)?;
         if subject.runs == DevicePlatform::Cpu {
             roof::add(harness, charter, subject, &mut taken)?;

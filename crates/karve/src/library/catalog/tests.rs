@@ -4,7 +4,7 @@ use super::super::markdown::render_entry;
 use super::super::situation::of_words;
 use super::*;
 use karve_core::knowledge::{Action, EntryKind, EntrySection, Scope, assess, lint_all};
-use karve_core::profile::Predicate;
+use karve_core::profile::{DiagnosisRuleSet, KernelProfile, Predicate, ProfileSource, diagnose};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,34 @@ fn every_trigger_can_hold_and_every_line_is_narrow() {
 fn names(scope: &Scope, word: &str) -> bool {
     let mut lists = [&scope.device, &scope.language, &scope.op, &scope.backend].into_iter();
     lists.any(|list| list.iter().any(|named| named == word))
+}
+
+/// The page tells an agent the lines at which the rules of `tilegym` decide.
+#[test]
+fn the_performance_model_of_cutile_is_that_of_the_rules() {
+    use karve_core::profile::Bottleneck::{Balanced, Compute, Latency, Memory};
+    let page = FILES.iter().find(|(id, _)| *id == "cutile-performance-model").unwrap();
+    let text = page.1.split_whitespace().collect::<Vec<_>>().join(" ");
+    let class = |counters: &[(&str, f64)]| {
+        let mut kernel = KernelProfile::named("kernel");
+        for (name, value) in counters {
+            kernel.set(name, *value, ProfileSource::default());
+        }
+        diagnose(&kernel, DiagnosisRuleSet::Tilegym).bottleneck
+    };
+    assert!(text.contains("below 10 the kernel is memory-bound, above 50 compute-bound"), "{text}");
+    for (intensity, want) in [(9.9, Memory), (10.0, Balanced), (50.0, Balanced), (50.1, Compute)] {
+        assert_eq!(class(&[("intensity", intensity)]), want, "{intensity}");
+    }
+    assert!(text.contains("above 80% of its peak with compute below 50% is memory-bound"));
+    assert!(text.contains("compute above 80% is compute-bound"));
+    assert!(text.contains("an occupancy below 25% with neither is bound by latency"));
+    let busy = |memory: f64, compute: f64, occupancy: f64| {
+        class(&[("memory_pct", memory), ("compute_pct", compute), ("occupancy_pct", occupancy)])
+    };
+    assert_eq!((busy(80.1, 49.9, 10.0), busy(80.1, 50.0, 30.0)), (Memory, Balanced));
+    assert_eq!((busy(60.0, 80.1, 10.0), busy(60.0, 80.0, 30.0)), (Compute, Balanced));
+    assert_eq!((busy(60.0, 60.0, 24.9), busy(60.0, 60.0, 25.0)), (Latency, Balanced));
 }
 
 #[test]
@@ -199,8 +227,7 @@ fn all_evidence_can_be_taken_again() {
             let words: Vec<&str> = evidence.run.split(' ').collect();
             assert_eq!(words.last(), Some(&entry.id.as_str()));
             if words[0] == gpu_script {
-                let measures = format!("measure(\"{}\"", entry.id);
-                assert!(gpu_pairs.contains(&measures), "{}", entry.id);
+                assert!(gpu_pairs.contains(&format!("\"{}\"", entry.id)), "{}", entry.id);
                 assert!(evidence.device.contains("H200"), "{}", entry.id);
                 on_gpu.insert(entry.id.clone());
                 continue;

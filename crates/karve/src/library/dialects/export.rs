@@ -44,8 +44,17 @@ fn environment() -> Result<Environment<'static>, Error> {
         let line = lines.find(|line| !line.trim().is_empty()).unwrap_or("-");
         markdown::cell(line.trim_start_matches("- "), CELL_CHARS)
     });
+    environment.add_filter("all_lines", |text: Option<&str>| {
+        let lines = text.unwrap_or_default().lines().map(|line| line.trim_start_matches("- "));
+        let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+        markdown::cell(
+            if lines.is_empty() { "-".into() } else { lines.join("; ") }.as_str(),
+            CELL_CHARS,
+        )
+    });
     environment.add_filter("positive", |value: f64| match value > 0.0 {
-        true => value.to_string(),
+        // Seven digits: a mean of logarithms is off in the last ones.
+        true => format!("{value:.6e}").parse().unwrap_or(value).to_string(),
         false => "-".to_owned(),
     });
     environment.add_filter("front_matter", |Serde(pairs): Serde<FieldPairs>| {
