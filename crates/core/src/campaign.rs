@@ -55,7 +55,7 @@ use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
 use crate::measurement::{DiscardReason, Gate, Pair, Sample};
 use crate::mutants::TestStrength;
-use crate::policy::{FullWhen, ProfileWhen, StreakAction};
+use crate::policy::{FirstVerdict, FullWhen, ProfileWhen, StreakAction};
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
@@ -473,13 +473,24 @@ impl Campaign {
         }
     }
 
+    /// Whether the first verdict comes before everything that it can do without. Where karve calls
+    /// the kernel itself, the checks take little.
+    fn settles_first(&self) -> bool {
+        self.charter().is_some_and(|charter| {
+            charter.policy.first_verdict == FirstVerdict::Soon && charter.contract.is_none()
+        })
+    }
+
     fn profile_due(&self) -> bool {
         let can = |charter: &&Charter| charter.commands.profile.is_some();
         let Some(charter) = self.charter().filter(can) else {
             return false;
         };
         let first = self.must_look_first();
-        let changed = self.rounds.last().is_none_or(|round| round.verdict.keeps());
+        let changed = match self.rounds.last() {
+            Some(round) => round.verdict.keeps() || self.profile().is_none(),
+            None => !self.settles_first() || !charter.has_fixed_agent() || charter.agenda.is_some(),
+        };
         let escalated = self.profile_depth() != ProfileDepth::Light;
         match charter.policy.profile_when {
             ProfileWhen::EveryRound => true,

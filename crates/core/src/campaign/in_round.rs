@@ -65,8 +65,11 @@ impl Campaign {
                     self.count(round, TurnPurpose::Profile, last);
                 }
                 self.facts.profile = Some(profile.clone());
+                let is_original = profile.commit == self.base_commit();
                 let first = &mut self.facts.first_profile;
-                first.get_or_insert_with(|| profile.clone());
+                if first.is_none() && is_original {
+                    *first = Some(profile.clone());
+                }
                 self.begin_proposing(round);
                 Ok(())
             }
