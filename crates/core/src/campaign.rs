@@ -13,6 +13,7 @@ mod in_round;
 mod original;
 mod phase_cost;
 mod plausible;
+mod profiling;
 mod record;
 mod refusal;
 mod reviewing;
@@ -55,7 +56,7 @@ use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
 use crate::measurement::{DiscardReason, Gate, Pair, Sample};
 use crate::mutants::TestStrength;
-use crate::policy::{FirstVerdict, FullWhen, ProfileWhen, StreakAction};
+use crate::policy::FullWhen;
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
@@ -454,14 +455,6 @@ impl Campaign {
         &self.answers
     }
 
-    fn profile_depth(&self) -> ProfileDepth {
-        match self.charter().and_then(|c| c.policy.streak_action(self.streak())) {
-            Some(StreakAction::Reprofile) => ProfileDepth::Full,
-            Some(StreakAction::InspectCode | StreakAction::CompareOrAsk) => ProfileDepth::Code,
-            Some(StreakAction::Diagnose | StreakAction::Review) | None => ProfileDepth::Light,
-        }
-    }
-
     /// Whether a keep on the quick set must be proven again on the full set.
     fn full_needed(&self, ratio: f64, high_risk: bool) -> bool {
         if self.facts.quick == self.cases_of(CaseSet::Full) {
@@ -470,32 +463,6 @@ impl Campaign {
         match self.charter().map(|charter| charter.policy.full_when) {
             Some(FullWhen::Borderline { ratio: limit }) => ratio < limit || high_risk,
             Some(FullWhen::Always) | None => true,
-        }
-    }
-
-    /// Whether the first verdict comes before everything that it can do without. Where karve calls
-    /// the kernel itself, the checks take little.
-    fn settles_first(&self) -> bool {
-        self.charter().is_some_and(|charter| {
-            charter.policy.first_verdict == FirstVerdict::Soon && charter.contract.is_none()
-        })
-    }
-
-    fn profile_due(&self) -> bool {
-        let can = |charter: &&Charter| charter.commands.profile.is_some();
-        let Some(charter) = self.charter().filter(can) else {
-            return false;
-        };
-        let first = self.must_look_first();
-        let changed = match self.rounds.last() {
-            Some(round) => round.verdict.keeps() || self.profile().is_none(),
-            None => !self.settles_first() || !charter.has_fixed_agent() || charter.agenda.is_some(),
-        };
-        let escalated = self.profile_depth() != ProfileDepth::Light;
-        match charter.policy.profile_when {
-            ProfileWhen::EveryRound => true,
-            ProfileWhen::OnChange => first || changed || escalated,
-            ProfileWhen::OnEscalation => first || escalated,
         }
     }
 }

@@ -50,4 +50,5 @@ mod testing;
 pub mod variants;
 pub mod verdict;
 pub mod view;
+pub mod why;
 pub mod word_lists;

@@ -280,15 +280,15 @@ pub enum ProfileWhen {
     OnEscalation,
 }
 
-/// What comes before the first round of a campaign without a contract, whose builds and runs may
-/// take long.
+/// What comes before the first round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstVerdict {
     /// The A/A test and the profile; also the default for logs that do not say.
     #[default]
     AfterChecks,
-    /// Neither: they follow the first verdict. An agent with ideas of its own gets the profile.
+    /// Neither: they follow the first verdict. An agent with ideas of its own gets the profile, and
+    /// it is taken where karve calls the kernel itself.
     Soon,
 }
 

@@ -418,6 +418,10 @@ impl Campaign {
         } else {
             round.comparison = shown;
         }
+        round.missing = match &verdict {
+            Verdict::Undecided { .. } => verdict::missing_proof(&measuring.duel),
+            _ => None,
+        };
         self.remember_duel(&round.parent, &measuring, &verdict);
         let verdict = verdict.gated_by(measuring.hypothesis.gate.as_ref());
         let layouts = self.charter().is_some_and(|c| c.commands.has_layouts());

@@ -11,7 +11,7 @@ use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, MissingProof, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::contract::CaseTensorError;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub struct RoundState {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What an undecided duel lacks for a keep.
+    pub missing: Option<MissingProof>,
     /// What other layouts of the same code showed, once all were tried.
     pub layouts: Option<LayoutResults>,
     /// What the original against the candidate showed, if that was measured.
@@ -275,6 +277,9 @@ pub struct RoundSummary {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What an undecided duel lacks for a keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingProof>,
     /// What other layouts of the same code showed, if they were tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layouts: Option<LayoutResults>,
@@ -333,6 +338,7 @@ impl RoundState {
             tuned_ms: 0,
             quick: None,
             comparison: None,
+            missing: None,
             layouts: None,
             check: None,
             refused: Vec::new(),
@@ -388,6 +394,7 @@ impl RoundState {
             tuned: self.tuned,
             quick: self.quick,
             comparison: self.comparison,
+            missing: self.missing,
             layouts: self.layouts,
             check: self.check,
             verdict,
@@ -422,10 +429,19 @@ impl RoundSummary {
         checked.or_else(|| self.ratio().filter(|_| self.parent == base))
     }
 
+    /// The verdict in words; an undecided one says which condition is not met.
+    pub(crate) fn reason(&self, name: &dyn Fn(usize) -> String) -> String {
+        let why = self.verdict.describe(name);
+        match &self.missing {
+            Some(missing) => format!("{why}: {}", missing.describe(name)),
+            None => why,
+        }
+    }
+
     /// Why it ended as it did, in words; `name` gives the name of a case. A keep says that a person
     /// should look at it, if so.
     pub fn why(&self, name: &dyn Fn(usize) -> String) -> String {
-        let why = self.verdict.describe(name);
+        let why = self.reason(name);
         match suspicious_note(&self.findings).filter(|_| self.verdict.keeps()) {
             Some(note) => format!("{why}; {note}"),
             None => why,

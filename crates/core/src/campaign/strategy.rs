@@ -255,7 +255,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
 }
 
 fn tried(campaign: &Campaign, round: &RoundSummary) -> PastRound {
-    let why = round.verdict.describe(&|case| visible_name(campaign, case));
+    let why = round.reason(&|case| visible_name(campaign, case));
     PastRound {
         round: round.number,
         title: clip(round.title()),
@@ -278,7 +278,7 @@ fn clip(text: &str) -> String {
 }
 
 /// The name of a case for an agent, which must not learn the hidden ones.
-fn visible_name(campaign: &Campaign, index: usize) -> String {
+pub(crate) fn visible_name(campaign: &Campaign, index: usize) -> String {
     match campaign.case(index) {
         Some(case) if case.set != CaseSet::Hidden => case.name,
         _ => HIDDEN_CASE.into(),

@@ -206,7 +206,7 @@ fn the_first_verdict_comes_before_the_control_and_the_profile_where_nothing_need
     script.charter.agent = "claude".into();
     let with_profile = ["profile", "verdict 1", "control", "verdict 2", "last profile"];
     assert_eq!(order(&script), with_profile);
-    // The published workflows profile and check first, and so does a contract, where it is quick.
+    // The published workflows profile and check first.
     let checked = ["control", "profile", "verdict 1", "verdict 2", "last profile"];
     script.charter.agent = "builtin".into();
     script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
