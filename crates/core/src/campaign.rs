@@ -10,6 +10,7 @@ mod duels;
 mod event;
 mod gating;
 mod in_round;
+mod left;
 mod original;
 mod phase_cost;
 mod plausible;
@@ -36,6 +37,7 @@ pub use event::{
     Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
+pub use left::DuelLeft;
 pub use original::{OriginalCheck, RunningCheck};
 pub use phase_cost::{PhaseCost, WorkPhase};
 pub use plausible::{CountingReason, KeepEvidence};

@@ -9,7 +9,7 @@ pub mod predicate;
 mod report;
 
 pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
-pub use functions::{FunctionCode, functions_of};
+pub use functions::{DisassembledFunction, functions_of};
 pub use instructions::instruction_mix;
 pub use predicate::{CounterValues, Predicate, PredicateValue};
 pub use report::{AgentProfile, REPORT_CHARS_MAX, ReportClaims, ReportedValue};

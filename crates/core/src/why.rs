@@ -103,6 +103,15 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
         }
         Verdict::Drop { reason } => reason,
     };
+    if let DropReason::Unproven { round, .. } = reason {
+        return vec![
+            "a contract, under which karve draws the inputs: \"karve contract FILE:FUNCTION\""
+                .into(),
+            format!(
+                "your word after reading the diff: karve answer \"allow {round}\", and submit it again"
+            ),
+        ];
+    }
     one(match reason {
         DropReason::NoCandidate { .. } => {
             "a proposal and a change that karve accepts; \"karve log\" and the session log of the \
@@ -128,10 +137,7 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
         }
         DropReason::RoundTimeUp => "a larger policy.round_minutes, or smaller cases",
         DropReason::LayoutLuck { .. } => "a gain that other layouts of the same code show too",
-        DropReason::Unproven { .. } => {
-            "a contract (\"karve contract FILE:FUNCTION\"), or your word after reading the diff: \
-             \"karve answer\""
-        }
+        DropReason::Unproven { .. } => "a proof that the work was done",
         DropReason::SlowCalls { .. } => "the same gain in all calls: no work put off or cached",
         DropReason::Inflated(_) => "a gain over the original, not only over the incumbent",
         DropReason::Downgraded { .. } => "an answer to the reviewer's objection",

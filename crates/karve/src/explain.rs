@@ -4,7 +4,7 @@
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use karve_core::charter::Charter;
-use karve_core::profile::{FunctionCode, functions_of};
+use karve_core::profile::{DisassembledFunction, functions_of};
 use karve_harness::commands::Harness;
 use karve_harness::git::{CommitNote, Oid, Repo};
 use karve_harness::outcome::split;
@@ -31,7 +31,7 @@ pub struct ExplainedCode {
     /// The version: a revision, or the worktree.
     pub version: String,
     /// Its functions, the longest first.
-    pub functions: Vec<FunctionCode>,
+    pub functions: Vec<DisassembledFunction>,
 }
 
 /// Builds a revision or the worktree, and reads the code of a function, or of those that the
@@ -87,15 +87,15 @@ pub(crate) fn version_of(
 
 /// The functions to show.
 fn chosen(
-    all: Vec<FunctionCode>,
+    all: Vec<DisassembledFunction>,
     editable: &EditableFiles,
     function: Option<&str>,
-) -> Result<Vec<FunctionCode>> {
-    let is_meant = |found: &&FunctionCode| match function {
+) -> Result<Vec<DisassembledFunction>> {
+    let is_meant = |found: &&DisassembledFunction| match function {
         Some(name) => found.name.contains(name),
         None => editable.holds(&found.name, ""),
     };
-    let mut found: Vec<FunctionCode> = all.iter().filter(is_meant).cloned().collect();
+    let mut found: Vec<DisassembledFunction> = all.iter().filter(is_meant).cloned().collect();
     if found.is_empty() {
         let names: Vec<&str> = all.iter().take(NAMES_MAX).map(|one| one.name.as_str()).collect();
         let what = match function {
@@ -130,7 +130,8 @@ impl ExplainedCode {
             let head = format!("{} in {}: {}; {loops}\n\n", one.name, self.version, one.mix);
             text.push_str(&head);
             for (number, line) in (1..).zip(one.code.lines()) {
-                let inside = one.loops.iter().any(|(first, last)| (*first..=*last).contains(&number));
+                let inside =
+                    one.loops.iter().any(|(first, last)| (*first..=*last).contains(&number));
                 text.push_str(if inside { "| " } else { "  " });
                 text.push_str(line);
                 text.push('\n');
@@ -145,9 +146,14 @@ impl ExplainedCode {
 mod tests {
     use super::*;
 
-    fn function(name: &str, lines: usize) -> FunctionCode {
+    fn function(name: &str, lines: usize) -> DisassembledFunction {
         let code = "  10:\tret\n".repeat(lines);
-        FunctionCode { name: name.into(), code, mix: "1 instruction".into(), loops: vec![(1, 1)] }
+        DisassembledFunction {
+            name: name.into(),
+            code,
+            mix: "1 instruction".into(),
+            loops: vec![(1, 1)],
+        }
     }
 
     #[test]
@@ -162,7 +168,8 @@ mod tests {
         let error = chosen(all, &editable, Some("gone")).unwrap_err();
         assert!(error.to_string().contains("functions there: main, product"), "{error}");
         let shown = ExplainedCode { version: "main".into(), functions: vec![function("f", 2)] };
-        let want = "f in main: 1 instruction; 1 innermost loop, marked\n\n|   10:\tret\n    10:\tret\n\n";
+        let want =
+            "f in main: 1 instruction; 1 innermost loop, marked\n\n|   10:\tret\n    10:\tret\n\n";
         assert_eq!(shown.render(), want);
     }
 }

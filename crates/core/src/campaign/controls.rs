@@ -1,10 +1,12 @@
 //! Controls: the measurement is checked on kernels that are known to be equal, or to differ.
 //!
 //! At the baseline, or after the first round, and every few rounds an A/A test measures the
-//! incumbent against its own second build. A difference between equals, found twice in a row, ends the campaign: its readings
-//! cannot be trusted. The first time, if karve's own clock is the metric, the incumbent is also
-//! measured against itself with a little more work, to see whether this host shows a 3% slowdown.
+//! incumbent against its own second build. A difference between equals, found twice in a row, ends
+//! the campaign: its readings cannot be trusted. The first time, if karve's own clock is the
+//! metric, the incumbent is also measured against itself with a little more work, to see whether
+//! this host shows a 3% slowdown.
 
+use super::left::{DuelLeft, left};
 use super::record::{EventResult, not_due};
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
@@ -79,6 +81,10 @@ pub struct DetectableEffect {
 impl RunningControl {
     pub(super) fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
         self.duel.discards(pairs)
+    }
+
+    pub(super) fn left(&self, limit_ms: u64) -> DuelLeft {
+        left(&self.duel, self.blocks, self.spent_ms, limit_ms)
     }
 
     pub(super) fn step(&self, incumbent: &str) -> Step {

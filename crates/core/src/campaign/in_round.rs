@@ -171,8 +171,10 @@ impl Campaign {
                 }
                 // What could not be fixed is judged as is.
                 let failed = fix.as_ref().and_then(|(_, gate)| verdict::judge_gate(gate, false));
+                let given_up = failed.as_ref().map(|_| why.clone());
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
                 self.count(round, purpose_of_retry(*retry), *usage);
+                round.given_up = given_up;
                 round.phase = RoundPhase::Settling { verdict };
                 Ok(())
             }

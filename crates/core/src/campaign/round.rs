@@ -29,6 +29,8 @@ pub struct RoundState {
     pub task: Option<String>,
     /// Whether the agent said that nothing is left to try for that item.
     pub gave_up: bool,
+    /// Why the agent gave up a change that the gate had refused.
+    pub given_up: Option<String>,
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations so far, if there will be several.
@@ -240,6 +242,9 @@ pub struct RoundSummary {
     /// Whether the agent said that nothing is left to try for that item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
+    /// Why the agent gave up a change that the gate had refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
     /// The hypothesis, if one was accepted.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations, if there were several.
@@ -320,6 +325,7 @@ impl RoundState {
             phase: stage,
             task: None,
             gave_up: false,
+            given_up: None,
             hypothesis: None,
             variants: Vec::new(),
             tryouts: Vec::new(),
@@ -380,6 +386,7 @@ impl RoundState {
             parent: self.parent,
             task: self.task,
             gave_up: self.gave_up,
+            given_up: self.given_up,
             hypothesis: self.hypothesis,
             variants: self.variants,
             tryouts: self.tryouts,
@@ -432,9 +439,10 @@ impl RoundSummary {
     /// The verdict in words; an undecided one says which condition is not met.
     pub(crate) fn reason(&self, name: &dyn Fn(usize) -> String) -> String {
         let why = self.verdict.describe(name);
-        match &self.missing {
-            Some(missing) => format!("{why}: {}", missing.describe(name)),
-            None => why,
+        match (&self.missing, &self.given_up) {
+            (Some(missing), _) => format!("{why}: {}", missing.describe(name)),
+            (None, Some(words)) => format!("{why}; the agent gave up: {words}"),
+            (None, None) => why,
         }
     }
 

@@ -37,6 +37,7 @@ use crate::roles::{Review, ReviewAdvice};
 use crate::verdict::{DropReason, Verdict};
 use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::contract::Contract;
 use karve_numerics::search::{KnobTrial, TrialOutcome};
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +136,8 @@ pub struct Brief {
     pub case_notes: Vec<String>,
     /// Threads that the kernel may use, under a contract.
     pub threads: Option<u32>,
+    /// How close each output must be to the reference, under a contract, in words.
+    pub tolerance: Vec<String>,
     /// What is measured.
     pub metric: Metric,
     /// The speedup so far.
@@ -228,6 +231,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         cases: visible.iter().filter_map(|index| campaign.case(*index)).collect(),
         case_notes: case_notes(campaign, &visible),
         threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
+        tolerance: charter.and_then(|c| c.contract.as_deref()).map_or_else(Vec::new, tolerances),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),
         unchecked_keeps: campaign.lineage().n_unchecked(),
@@ -252,6 +256,16 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         roles: in_role(campaign).map(Box::new),
         tokens_max: charter.map_or(AskRule::BRIEF_TOKENS, |c| c.asks.brief_tokens),
     }
+}
+
+/// How close each output must be to the reference.
+fn tolerances(contract: &Contract) -> Vec<String> {
+    let outputs = contract.args.iter().filter(|arg| arg.is_written());
+    let said = outputs.map(|arg| {
+        let words = contract.accuracy.tolerance(arg.dtype).describe();
+        format!("{} ({}): {words}", arg.name, arg.dtype.name())
+    });
+    said.take(TIPS_MAX).collect()
 }
 
 fn tried(campaign: &Campaign, round: &RoundSummary) -> PastRound {

@@ -8,7 +8,7 @@ const FUNCTIONS_MAX: usize = 20_000;
 
 /// The generated code of one function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FunctionCode {
+pub struct DisassembledFunction {
     /// Its symbol.
     pub name: String,
     /// Its instructions, one per line.
@@ -20,7 +20,7 @@ pub struct FunctionCode {
 }
 
 /// The functions of what objdump printed, in order; those without code are left out.
-pub fn functions_of(text: &str) -> Vec<FunctionCode> {
+pub fn functions_of(text: &str) -> Vec<DisassembledFunction> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
         if let Some(name) = heading(line) {
@@ -35,7 +35,7 @@ pub fn functions_of(text: &str) -> Vec<FunctionCode> {
     }
     let found = found.into_iter().filter_map(|(name, code)| {
         let mix = instruction_mix(&code)?;
-        Some(FunctionCode { loops: loops_of(&code), name, mix, code })
+        Some(DisassembledFunction { loops: loops_of(&code), name, mix, code })
     });
     found.collect()
 }
@@ -54,12 +54,13 @@ fn loops_of(code: &str) -> Vec<(usize, usize)> {
         code.lines().map(|line| address(line.split_once(":\t")?.0)).collect();
     let mut loops: Vec<(usize, usize)> = Vec::new();
     for (last, line) in code.lines().enumerate() {
-        let words: Vec<&str> = line.split_once(":\t").map_or("", |(_, code)| code)
-            .split_whitespace().collect();
+        let words: Vec<&str> =
+            line.split_once(":\t").map_or("", |(_, code)| code).split_whitespace().collect();
         let is_jump = words.first().is_some_and(|name| name.starts_with(['j', 'b', 't', 'c']));
-        let target = words.iter().skip(1).find_map(|word| {
-            address(word.rsplit(',').next().unwrap_or(word)).filter(|_| is_jump)
-        });
+        let target = words
+            .iter()
+            .skip(1)
+            .find_map(|word| address(word.rsplit(',').next().unwrap_or(word)).filter(|_| is_jump));
         let first = target.and_then(|target| at.iter().position(|line| *line == Some(target)));
         if let Some(first) = first.filter(|first| *first < last) {
             loops.retain(|(start, _)| *start < first);

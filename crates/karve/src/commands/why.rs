@@ -40,7 +40,9 @@ impl WhyArgs {
             ui::out_json(&why);
         } else {
             ui::out(&render(&why));
-            ui::next_step(&format!("\"karve show {number}\" and \"karve diff {number}\" show more"));
+            ui::next_step(&format!(
+                "\"karve show {number}\" and \"karve diff {number}\" show more"
+            ));
         }
         Ok(())
     }
