@@ -8,6 +8,7 @@ use super::{Agent, Implementation, Proposal, Workspace, claim};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, ProposalRefusal};
 use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::knowledge::KnownEntry;
 use karve_core::spending::AgentUsage;
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
@@ -126,6 +127,20 @@ impl BuiltinAgent {
         let summary = format!("{} in {}", hypothesis.title, counted(changed.len(), "file"));
         Ok(Implementation::Done { summary, usage })
     }
+}
+
+/// Whether the strategy has anything to try: a knob, or an entry that changes an editable file.
+pub fn has_ideas(
+    repo: &Repo,
+    commit: &str,
+    editable: &[String],
+    declared: &[KnobDeclaration],
+    known: &[KnownEntry],
+) -> Result<bool> {
+    let knobs = knobs_at(repo, commit, editable, declared)?;
+    let texts = recipes::texts_at(repo, commit, editable)?;
+    let mut actions = known.iter().flat_map(|entry| &entry.apply);
+    Ok(!knobs.is_empty() || actions.any(|action| recipes::apply(action, &texts, &knobs).is_some()))
 }
 
 fn exhausted(n_knobs: usize) -> String {

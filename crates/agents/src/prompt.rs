@@ -12,6 +12,7 @@ mod tests;
 use super::LessonQuestion;
 use karve_core::campaign::strategy::{Brief, BriefEntry, Directive, PastRound, StagnationTrigger};
 use karve_core::campaign::{AgendaTask, ImplementStep, ReviewStep};
+use karve_core::charter::AskRule;
 use karve_core::hypothesis::Hypothesis;
 use karve_core::lineage::unchecked_note;
 use karve_os::error::Result;
@@ -80,6 +81,7 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
         let brief = &step.brief;
         let profile = brief.profile.chars().take(shown.of(BriefPart::Profile));
         let view = context! {
+            is_change => true,
             claim => claim(&step.hypothesis),
             parent_version => brief.parent_version,
             profile => untrusted(profile.collect::<String>()),
@@ -97,7 +99,8 @@ pub(super) fn render_implement(step: &ImplementStep) -> Result<String> {
 
 /// Asks for a review of a change, with the errors in the last answer.
 pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Result<String> {
-    fit(&step.brief, |shown| {
+    let brief = long(&step.brief);
+    fit(&brief, |shown| {
         let figures = step.figures.iter().map(|figure| {
             let (signal, stance) = (figure.signal.name(), figure.stance.name());
             untrusted(format!("{signal}: {stance}: {}", figure.why))
@@ -116,8 +119,18 @@ pub fn render_review(step: &ReviewStep, patch: &str, errors: &[String]) -> Resul
     })
 }
 
+/// The same brief with room for a whole change or profile, unless the charter sets its size.
+fn long(brief: &Brief) -> Brief {
+    let tokens_max = match brief.tokens_max {
+        AskRule::BRIEF_TOKENS => AskRule::LONG_BRIEF_TOKENS,
+        set => set,
+    };
+    Brief { tokens_max, ..brief.clone() }
+}
+
 /// Asks for the report of a profile, with the errors in the last answer.
 pub fn render_profile(brief: &Brief, errors: &[String]) -> Result<String> {
+    let brief = &long(brief);
     fit(brief, |shown| {
         let profile = brief.profile.chars().take(shown.of(BriefPart::Profile));
         let view = context! {
@@ -146,6 +159,7 @@ pub(super) fn render_learn(taught: &LessonQuestion<'_>) -> Result<String> {
 
 /// What every brief of a campaign shows.
 fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
+    let case_names = brief.cases.iter().map(|case| case.name.clone());
     context! {
         round => brief.round,
         target => model(&brief.target),
@@ -157,7 +171,10 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         changes_per_round => brief.changes_per_round,
         cases => shown.first(BriefPart::Cases, cases(brief)),
         held_back => model(&brief.held_back),
+        case_names => shown.first(BriefPart::Cases, case_names),
         threads => brief.threads,
+        tolerance => model(&brief.tolerance),
+        is_change => false,
         steps => brief.roles.as_ref().map(|roles| model(&roles.route.steps)),
         task => brief.task.as_ref().map(agenda_task),
         tokens_max => brief.tokens_max,

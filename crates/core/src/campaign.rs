@@ -10,9 +10,11 @@ mod duels;
 mod event;
 mod gating;
 mod in_round;
+mod left;
 mod original;
 mod phase_cost;
 mod plausible;
+mod profiling;
 mod record;
 mod refusal;
 mod reviewing;
@@ -36,6 +38,7 @@ pub use event::{
     Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
+pub use left::DuelLeft;
 pub use original::{OriginalCheck, RunningCheck};
 pub use phase_cost::{PhaseCost, WorkPhase};
 pub use plausible::{CountingReason, KeepEvidence};
@@ -57,7 +60,7 @@ use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
 use crate::measurement::{DiscardReason, Gate, Pair, Sample};
 use crate::mutants::TestStrength;
-use crate::policy::{FullWhen, ProfileWhen, StreakAction};
+use crate::policy::FullWhen;
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
@@ -459,14 +462,6 @@ impl Campaign {
         &self.answers
     }
 
-    fn profile_depth(&self) -> ProfileDepth {
-        match self.charter().and_then(|c| c.policy.streak_action(self.streak())) {
-            Some(StreakAction::Reprofile) => ProfileDepth::Full,
-            Some(StreakAction::InspectCode | StreakAction::CompareOrAsk) => ProfileDepth::Code,
-            Some(StreakAction::Diagnose | StreakAction::Review) | None => ProfileDepth::Light,
-        }
-    }
-
     /// Whether a keep on the quick set must be proven again on the full set.
     fn full_needed(&self, ratio: f64, high_risk: bool) -> bool {
         if self.facts.quick == self.cases_of(CaseSet::Full) {
@@ -475,21 +470,6 @@ impl Campaign {
         match self.charter().map(|charter| charter.policy.full_when) {
             Some(FullWhen::Borderline { ratio: limit }) => ratio < limit || high_risk,
             Some(FullWhen::Always) | None => true,
-        }
-    }
-
-    fn profile_due(&self) -> bool {
-        let can = |charter: &&Charter| charter.commands.profile.is_some();
-        let Some(charter) = self.charter().filter(can) else {
-            return false;
-        };
-        let first = self.must_look_first();
-        let changed = self.rounds.last().is_none_or(|round| round.verdict.keeps());
-        let escalated = self.profile_depth() != ProfileDepth::Light;
-        match charter.policy.profile_when {
-            ProfileWhen::EveryRound => true,
-            ProfileWhen::OnChange => first || changed || escalated,
-            ProfileWhen::OnEscalation => first || escalated,
         }
     }
 }

@@ -96,6 +96,9 @@ pub struct LadderResult {
     pub config: BTreeMap<String, String>,
     /// The candidate with the best setting, if it differs.
     pub candidate: Option<Candidate>,
+    /// The slowest over the fastest of the incumbent's readings: what noise alone can show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
     /// Why it was not tuned, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -110,6 +113,17 @@ impl LadderResult {
     /// How much tuning improved the candidate.
     pub fn trend(&self) -> Option<f64> {
         Some(self.first? / self.best?)
+    }
+
+    /// Whether noise alone could make the best setting look better than the first.
+    pub fn is_within_noise(&self) -> bool {
+        self.trend().zip(self.noise).is_some_and(|(trend, noise)| trend <= noise)
+    }
+
+    /// The same, with the first setting as the best one.
+    #[must_use]
+    pub fn with_first(self) -> Self {
+        Self { best: self.first, config: BTreeMap::new(), candidate: None, ..self }
     }
 
     /// In one line.
@@ -258,6 +272,16 @@ mod tests {
         assert_eq!(RULE.next(&LadderResult::default()), None, "nothing was read");
         let short = LadderRule { fine: 40, ..RULE };
         assert_eq!(short.next(&seen(Rung::Coarse, 1.0, 0.5)), None);
+    }
+
+    #[test]
+    fn a_setting_that_is_better_by_less_than_the_noise_does_not_replace_the_first() {
+        let noisy = LadderResult { noise: Some(1.2), ..seen(Rung::Few, 1.0, 0.9) };
+        assert!(noisy.is_within_noise());
+        assert_eq!(noisy.with_first().best, Some(1.0));
+        let quiet = LadderResult { noise: Some(1.02), ..seen(Rung::Few, 1.0, 0.9) };
+        assert!(!quiet.is_within_noise());
+        assert!(!seen(Rung::Few, 1.0, 0.9).is_within_noise(), "nothing is known about the noise");
     }
 
     #[test]

@@ -51,4 +51,5 @@ mod testing;
 pub mod variants;
 pub mod verdict;
 pub mod view;
+pub mod why;
 pub mod word_lists;

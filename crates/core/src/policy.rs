@@ -33,6 +33,9 @@ pub struct Policy {
     pub full_when: FullWhen,
     /// When the parent is profiled.
     pub profile_when: ProfileWhen,
+    /// Whether the first round waits for the A/A test and the first profile.
+    #[serde(default, skip_serializing_if = "FirstVerdict::is_after_checks")]
+    pub first_verdict: FirstVerdict,
     /// Stop predicates in order; the first that holds names the reason.
     pub stop: Vec<StopRule>,
     /// What a streak of rounds without a gain leads to: at this length, this action.
@@ -275,6 +278,25 @@ pub enum ProfileWhen {
     OnChange,
     /// Only when the escalation ladder asks for it.
     OnEscalation,
+}
+
+/// What comes before the first round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstVerdict {
+    /// The A/A test and the profile; also the default for logs that do not say.
+    #[default]
+    AfterChecks,
+    /// Neither: they follow the first verdict. An agent with ideas of its own gets the profile, and
+    /// it is taken where karve calls the kernel itself.
+    Soon,
+}
+
+impl FirstVerdict {
+    #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+    fn is_after_checks(&self) -> bool {
+        *self == Self::AfterChecks
+    }
 }
 
 /// A reason to stop, as a predicate over the campaign.

@@ -3,11 +3,13 @@
 pub mod classify;
 pub mod compare;
 pub mod counters;
+mod functions;
 mod instructions;
 pub mod predicate;
 mod report;
 
 pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
+pub use functions::{DisassembledFunction, functions_of};
 pub use instructions::instruction_mix;
 pub use predicate::{CounterValues, Predicate, PredicateValue};
 pub use report::{AgentProfile, REPORT_CHARS_MAX, ReportClaims, ReportedValue};

@@ -367,6 +367,11 @@ impl Harness {
         self.commands.bench.contains("{repeats}")
     }
 
+    /// The project's directory in a tree.
+    pub fn home(&self, tree: &Path) -> PathBuf {
+        tree.join(&self.workdir)
+    }
+
     /// What is measured.
     pub fn metric(&self) -> &Metric {
         &self.metric

@@ -7,11 +7,19 @@ use crate::commands::Harness;
 use crate::git::{Oid, Repo};
 use crate::outcome::{GateResult, split};
 use crate::project_file;
+use karve_os::copy::{CopyLimit, copy_tree};
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Where cargo builds, and where the first build of a campaign is kept for the others. Only crates
+/// of a registry are reused: those of a worktree are known to cargo by its path.
+const CARGO_TARGET: &str = "target";
+const CARGO_SEED: &str = "cargo-seed";
+/// A larger build is not kept.
+const SEED_LIMIT: CopyLimit = CopyLimit { entries: 20_000, bytes: 2 << 30 };
 
 /// Characters that distinguish the worktrees of one campaign from those of another.
 const PREFIX_CHARS: usize = 8;
@@ -124,13 +132,34 @@ impl Worktrees {
         let path = self.path_of(&key);
         repo.worktree_add(&path, &Oid::named(commit)?)?;
         self.conceal(&path)?;
+        self.use_seed(harness, &path);
         if let Err(gate) = split(harness.build_layout(&path, layout))? {
             repo.worktree_remove(&path)?;
             return Err(gate.into());
         }
+        self.keep_seed(harness, &path);
         let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.built.insert(key, built.clone());
         Ok(built)
+    }
+
+    /// Keeps what cargo built in a worktree of the unchanged project, if it has dependencies.
+    pub fn keep_seed(&self, harness: &Harness, tree: &Path) {
+        let (home, seed) = (harness.home(tree), self.dir.join(CARGO_SEED));
+        let built = home.join(CARGO_TARGET);
+        let has_crates = fs::read_to_string(home.join("Cargo.lock"))
+            .is_ok_and(|lock| lock.contains("\nsource = "));
+        if has_crates && built.is_dir() && !seed.exists() {
+            let _ = copy_tree(&built, &seed, SEED_LIMIT);
+        }
+    }
+
+    /// Puts it into another worktree, which is then built in less time.
+    fn use_seed(&self, harness: &Harness, tree: &Path) {
+        let (seed, target) = (self.dir.join(CARGO_SEED), harness.home(tree).join(CARGO_TARGET));
+        if seed.is_dir() && !target.exists() {
+            let _ = copy_tree(&seed, &target, SEED_LIMIT);
+        }
     }
 
     /// A fresh worktree that is not built, for an agent or a planted bug.

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench brief` plays a campaign of 100 rounds that knows 1,000 entries, with a real
 //! profile and a role, and builds the brief of the next round, from the events to the text that an
-//! agent reads. The exit code is 1 if the bound is missed. It is held to its bound in CPU time
+//! agent reads; and the size of the briefs of rounds 1, 10 and 50. The exit code is 1 if a bound is
+//! missed. It is held to its bound in CPU time
 //! where that is less than the clock says.
 
 #[path = "figures/shared.rs"]
@@ -33,6 +34,10 @@ const ROUNDS: u32 = 100;
 const ENTRIES: usize = 1_000;
 /// Building a brief at most.
 const BRIEF_MS_MAX: f64 = 50.0;
+/// Characters of a brief at most, also in round 50 and with a library of 1,000 entries.
+const BRIEF_CHARS_MAX: f64 = 6_000.0;
+/// Rounds before the brief whose size is shown.
+const SIZES: [(&str, u32); 3] = [("brief of round 1", 0), ("round 10", 9), ("round 50", 49)];
 /// How often it is built.
 const BUILDS: usize = 51;
 /// Readings of each case at the baseline.
@@ -43,20 +48,28 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<bool> {
-    let campaign = play()?;
+    let mut fits = true;
+    for (name, settled) in SIZES {
+        let text = brief_of(&play(settled)?);
+        fits &= tell(name, text.chars().count() as f64, "characters", Some(BRIEF_CHARS_MAX));
+    }
+    let campaign = play(ROUNDS)?;
     tell("rounds", campaign.rounds().len() as f64, "", None);
     tell("entries", campaign.known().len() as f64, "", None);
     let mut text = String::new();
     let took = time(BUILDS, || {
-        let step = campaign.next_step();
-        let brief =
-            |step| karve_agents::brief_of(&step, "here", Path::new("workspace")).ok().flatten();
-        text = step.and_then(brief).unwrap_or_default();
+        text = brief_of(&campaign);
     });
     tell("bytes of the brief", text.len() as f64, "", None);
     tell("building it, by the clock", took.clock_ms, "ms", None);
     let held = tell("building a brief", took.own_ms(), "ms", Some(BRIEF_MS_MAX));
-    Ok(held && !text.is_empty())
+    Ok(held && fits && !text.is_empty())
+}
+
+/// The brief of the next step; empty if it has none.
+fn brief_of(campaign: &Campaign) -> String {
+    let brief = |step| karve_agents::brief_of(&step, "here", Path::new("workspace")).ok().flatten();
+    campaign.next_step().and_then(brief).unwrap_or_default()
 }
 
 /// The project of the benchmark.
@@ -136,12 +149,12 @@ fn known() -> Vec<KnownEntry> {
 }
 
 /// A campaign after its rounds, before the next proposal.
-fn play() -> Result<Campaign> {
+fn play(rounds: u32) -> Result<Campaign> {
     let charter = charter()?;
     roles::built_in()?;
     let (mut campaign, mut seq) = (Campaign::new(), 0);
     while let Some(step) = campaign.next_step() {
-        let done = campaign.rounds().len() >= ROUNDS as usize;
+        let done = campaign.rounds().len() >= rounds as usize;
         if done && matches!(step, Step::Propose { .. }) {
             break;
         }

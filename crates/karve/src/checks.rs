@@ -8,6 +8,7 @@ mod ghosts;
 mod harness_hash;
 mod mutation_check;
 mod scope;
+mod shared_check;
 mod start;
 
 pub use audit::audit_commits;
@@ -17,5 +18,6 @@ pub(crate) use ghosts::GhostCheck;
 pub use harness_hash::harness_hash;
 pub use mutation_check::{MutationCheck, MutationResult};
 pub(crate) use scope::check_changes;
+pub use shared_check::SharedCheck;
 pub(crate) use start::check_branch;
 pub use start::{can_start, check_editable};

@@ -12,6 +12,7 @@ pub mod completions;
 pub mod contract;
 pub mod demo;
 pub mod doctor;
+pub mod explain;
 pub mod external;
 pub mod help;
 pub mod history;
@@ -21,6 +22,7 @@ pub mod knowledge;
 pub mod list;
 pub mod mcp;
 pub mod messages;
+pub mod names;
 pub mod new;
 pub mod noise;
 pub mod profile;
@@ -33,6 +35,7 @@ pub mod spin;
 pub mod status;
 pub mod tune;
 pub mod verify;
+pub mod why;
 pub mod worker;
 
 use crate::project::ProjectArgs;
@@ -85,11 +88,13 @@ enum CliCommand {
     Noise(noise::NoiseArgs),
     Tune(tune::TuneArgs),
     Profile(profile::ProfileArgs),
+    Explain(explain::ExplainArgs),
     Knowledge(knowledge::KnowledgeArgs),
     Roofline(roofline::RooflineArgs),
     Status(status::StatusArgs),
     Log(history::LogArgs),
     Show(history::ShowArgs),
+    Why(why::WhyArgs),
     Diff(history::DiffArgs),
     Best(status::BestArgs),
     Report(report::ReportArgs),
@@ -103,6 +108,7 @@ enum CliCommand {
     Answer(answer::AnswerArgs),
     Schema(completions::SchemaArgs),
     Man(completions::ManArgs),
+    Names(names::NamesArgs),
     Spin(spin::SpinArgs),
     Worker(worker::WorkerArgs),
     Reap(reap::CleanupArgs),
@@ -134,11 +140,13 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Noise(command) => command.run(place),
         CliCommand::Tune(command) => command.run(place),
         CliCommand::Profile(command) => command.run(place),
+        CliCommand::Explain(command) => command.run(place),
         CliCommand::Knowledge(command) => command.run(place),
         CliCommand::Roofline(command) => command.run(place),
         CliCommand::Status(command) => command.run(place),
         CliCommand::Log(command) => command.run(place),
         CliCommand::Show(command) => command.run(place),
+        CliCommand::Why(command) => command.run(place),
         CliCommand::Diff(command) => command.run(place),
         CliCommand::Best(command) => command.run(place),
         CliCommand::Report(command) => command.run(place),
@@ -152,6 +160,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Answer(command) => command.run(place),
         CliCommand::Schema(command) => command.run(),
         CliCommand::Man(command) => command.run(),
+        CliCommand::Names(command) => command.run(place),
         CliCommand::Spin(command) => command.run(),
         CliCommand::Worker(command) => command.run(),
         CliCommand::Reap(command) => command.run(),
@@ -165,11 +174,12 @@ fn starts_others(command: &CliCommand) -> bool {
     match command {
         C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
         C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
-        C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) => true,
+        C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) | C::Explain(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
+        C::Why(_) | C::Names(_) => false,
     }
 }

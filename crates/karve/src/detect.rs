@@ -28,7 +28,7 @@ pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 pub use request::{WordedTarget, read_words};
 pub use trial::{BenchAttempt, attempts, read_output, without_case};
-pub use words::{apply_words, shapes_in};
+pub use words::{apply_words, recommended_mode, shapes_in};
 
 use karve_core::charter::Better;
 use std::collections::BTreeMap;
@@ -123,7 +123,6 @@ pub fn propose(found: &ProjectFiles) -> ConfigProposal {
     if let Some(flags) = files.path_named("flags.mk") {
         why.push(format!("{flags} holds compiler flags, so it is editable too."));
     }
-    why.push(words::recommended_mode(found, recipe.build.as_deref()));
     let mut editable = vec![guess.file];
     editable.extend(files.path_named("flags.mk").map(str::to_owned));
     ConfigProposal {

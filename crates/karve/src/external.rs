@@ -21,6 +21,10 @@ use std::path::PathBuf;
 /// Where an answer goes, as the brief says it.
 const ANSWER_TO: &str = "submitted with \"karve propose FILE\" or the tool `propose`";
 
+/// What an external agent can do before it submits a change.
+const TRY_IT: &str = "\nIn the workspace, \"karve check\" builds, tests and reads your change in \
+                      seconds, and \"karve explain\" shows its generated code.\n";
+
 /// What an external agent does next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "turn", rename_all = "snake_case")]
@@ -238,7 +242,7 @@ fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> Result<Ex
         (DriveEnd::Waiting, Some(step @ Step::Implement(of))) => ExternalTask::Implement {
             round: of.round,
             retry: of.retry,
-            brief: brief(step)?,
+            brief: brief(step)? + TRY_IT,
             workspace: agent_workspace,
         },
         (DriveEnd::Finished, _) => ExternalTask::Finished {

@@ -11,6 +11,7 @@ pub mod commands;
 pub mod config;
 pub mod detect;
 pub mod drive;
+pub mod explain;
 pub mod external;
 pub mod install;
 pub mod library;

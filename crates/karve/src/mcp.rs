@@ -4,6 +4,7 @@
 //! One call runs at a time; the campaign's lock keeps other processes out. A long call reports its
 //! progress and ends at once when it is canceled; the campaign resumes with the next call.
 
+mod explain;
 pub mod http;
 mod primus;
 
@@ -13,15 +14,17 @@ use crate::project::ProjectArgs;
 use crate::reports;
 use crate::session::CampaignChoice;
 use crate::steps::WORKSPACE_DIR;
-use crate::ui::Screen;
+use crate::ui::{Screen, describe_step};
 use karve_agents::external::{ChangeSource, ExternalAnswer};
 use karve_agents::form::ProposalForm;
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::knowledge::LibraryQuery;
 use karve_core::profile::classify::with_derived;
 use karve_harness::store;
+use karve_os::device::NoticeSink;
 use karve_os::error::CommandError;
 use karve_os::process::StopFlag;
+use karve_os::text::safe;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::wrapper::Parameters;
@@ -44,6 +47,8 @@ const ENTRY_CHARS: usize = 1_200;
 /// Arguments that are refused by name, and characters of such a name.
 const NAMES_MAX: usize = 10;
 const NAME_CHARS: usize = 40;
+/// Characters of a message about a wait.
+const NOTICE_CHARS: usize = 200;
 /// Progress messages that wait to be sent; any more are dropped.
 const MESSAGES_MAX: usize = 64;
 
@@ -344,7 +349,7 @@ impl McpServer {
 
     /// karve's own tools, and those of primus's program.
     fn all_tools() -> ToolRouter<Self> {
-        Self::tool_router() + Self::primus_tools()
+        Self::tool_router() + Self::explain_tools() + Self::primus_tools()
     }
 
     fn read(&self) -> Result<Campaign, String> {
@@ -458,19 +463,18 @@ struct McpScreen {
 
 impl Screen for McpScreen {
     fn starts(&mut self, campaign: &Campaign, step: &Step) {
-        let round = campaign.current_round().map_or(0, |round| round.number);
-        let text = match round {
-            0 => step.name().to_owned(),
-            round => format!("round {round}: {}", step.name()),
-        };
         // A client that does not listen does not block the campaign.
-        let _ = self.sender.try_send(text);
+        let _ = self.sender.try_send(describe_step(campaign, step));
     }
 
     fn saw(&mut self, _: &Campaign, _: &Record) {}
 
-    fn notices(&self) -> karve_os::device::NoticeSink {
-        karve_os::device::NoticeSink::default()
+    /// A client sees what a call waits for while it waits.
+    fn notices(&self) -> NoticeSink {
+        let sender = self.sender.clone();
+        NoticeSink::new(move |said| {
+            let _ = sender.try_send(safe(said.text(), NOTICE_CHARS));
+        })
     }
 }
 

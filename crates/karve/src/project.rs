@@ -7,7 +7,7 @@ use karve_core::campaign::{Campaign, Record};
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::{clock, files};
+use karve_os::{clock, files, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -112,8 +112,12 @@ impl ProjectArgs {
             return if dir.exists() {
                 Ok(dir)
             } else {
+                let there = store::list(&root).unwrap_or_default();
+                let there: Vec<String> = there.iter().map(CampaignDir::name).collect();
+                let there = there.iter().map(String::as_str);
                 Err(CommandError::usage(format!("there is no campaign {name:?}"))
-                    .hint("\"karve list\" shows the campaigns"))
+                    .cause(text::suggestion(name, there, "campaigns"))
+                    .hint("\"karve list\" shows them"))
             };
         }
         newest(&root, self.repo().ok().as_ref())?.ok_or_else(|| {

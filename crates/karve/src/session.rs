@@ -314,6 +314,7 @@ fn plan_without_agenda(
         return Ok(SessionPlan::Start(Box::new(charter)));
     }
     if let CampaignChoice::Named(name) = wish {
+        refuse_similar(name, &loaded.root)?;
         rename(&mut charter, name);
     }
     let (wanted, branch) = (charter.name.clone(), charter.branch.clone());
@@ -330,6 +331,20 @@ fn plan_without_agenda(
     }
     Err(CommandError::usage(format!("there are too many campaigns named {wanted}"))
         .hint("set campaign.name in karve.toml"))
+}
+
+/// A new campaign with nearly the name of an existing one is a slip.
+fn refuse_similar(name: &str, root: &Path) -> Result<()> {
+    let there: Vec<String> = store::list(root)?.iter().map(CampaignDir::name).collect();
+    match karve_os::text::nearest(name, &there.iter().map(String::as_str).collect::<Vec<_>>()) {
+        None => Ok(()),
+        Some(near) => {
+            let message = format!("there is no campaign {name:?}; did you mean {near:?}?");
+            Err(CommandError::usage(message)
+                .hint("\"karve list\" shows the campaigns")
+                .hint("a new one starts without --campaign, or with a name that differs more"))
+        }
+    }
 }
 
 /// A charter's name is also in its branch.

@@ -3,6 +3,7 @@
 mod jsonl;
 mod plain;
 mod progress;
+mod step_text;
 pub mod style;
 pub mod template;
 
@@ -10,10 +11,11 @@ pub use jsonl::JsonLinesScreen;
 use karve_os::text;
 pub use plain::PlainScreen;
 pub use progress::Progress;
+pub use step_text::describe_step;
 
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_os::device::{Notice, NoticeSink};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// Most characters of a notice.
 const NOTICE_CHARS: usize = 200;
@@ -76,6 +78,13 @@ pub fn prompt(text: &str) {
 pub fn note(text: &str) {
     let text = text::visible(text);
     let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Says what to do next, to a person at a terminal.
+pub fn next_step(text: &str) {
+    if std::io::stderr().is_terminal() {
+        note(&format!("next: {text}"));
+    }
 }
 
 /// Writes a value as JSON to standard output.

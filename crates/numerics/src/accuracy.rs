@@ -43,6 +43,26 @@ pub struct Tolerance {
     pub dtype: Dtype,
 }
 
+impl Tolerance {
+    /// The rule in words.
+    pub fn describe(&self) -> String {
+        let parts = [
+            (self.absolute, ""),
+            (self.relative, " * |reference|"),
+            (self.scaled, " * rms of the reference"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(factor, _)| *factor > 0.0)
+            .map(|(factor, of)| format!("{factor:e}{of}"))
+            .collect();
+        match parts.is_empty() {
+            true => "equal to the reference".to_owned(),
+            false => format!("off by at most {}", parts.join(" + ")),
+        }
+    }
+}
+
 /// The result of comparing an output with its reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorStats {

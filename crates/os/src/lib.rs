@@ -8,6 +8,7 @@
 //! of a kernel in Python loads.
 
 pub mod clock;
+pub mod copy;
 pub mod device;
 pub mod error;
 pub mod files;

@@ -94,7 +94,8 @@ pub fn suggestion<'w>(word: &str, known: impl IntoIterator<Item = &'w str>, noun
     }
 }
 
-fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
+/// The known word that differs least from a word, if it differs little.
+pub fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
     let word = word.to_lowercase();
     let letters = word.chars().count();
     known

@@ -129,7 +129,13 @@ impl ApplicableRecipe<'_> {
             RecipeChange::Knob(name, value) => (Vec::new(), [(name.clone(), value.clone())].into()),
         };
         let action = &known.apply[self.variant];
-        let title = format!("{}: {}", known.id, describe(action));
+        let title = match (action, known.apply.len()) {
+            (Action::Rewrite { .. }, 1) => format!("{}: {}", known.id, known.title),
+            (Action::Rewrite { .. }, _) => {
+                format!("{}: {}, way {}", known.id, known.title, self.variant + 1)
+            }
+            _ => format!("{}: {}", known.id, describe(action)),
+        };
         let mechanism = format!(
             "I expect {expected:.2}x because of the entry {} ({rests}): {}",
             known.id, known.title

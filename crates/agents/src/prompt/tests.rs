@@ -83,6 +83,7 @@ fn bare() -> Brief {
         case_notes: texts(&["120.0 ns now, 40.00 ns at the roofline"]),
         held_back: Vec::new(),
         threads: Some(1),
+        tolerance: texts(&["out (f32): off by at most 1e-4 * |reference|"]),
         metric: Metric { name: "time".into(), unit: "ns".into(), ..Metric::default() },
         cumulative_ratio: 1.0,
         unchecked_keeps: 0,
@@ -394,5 +395,19 @@ fn no_text_of_others_is_outside_a_fence() {
             }
         }
         assert_eq!(fence, None, "{name} ends in a fence");
+    }
+}
+
+#[test]
+fn a_brief_of_the_usual_size_has_at_most_six_thousand_characters_and_all_sections() {
+    let brief = Brief { tokens_max: AskRule::BRIEF_TOKENS, ..full() };
+    for text in [
+        render_propose(&brief, "here").unwrap(),
+        render_implement(&implement(brief.clone())).unwrap(),
+    ] {
+        assert!(text.chars().count() <= 6_000, "{} characters", text.chars().count());
+        for section in ["## Situation", "## Answer"] {
+            assert!(text.contains(section), "no {section} in {text}");
+        }
     }
 }

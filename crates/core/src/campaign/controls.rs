@@ -1,10 +1,12 @@
 //! Controls: the measurement is checked on kernels that are known to be equal, or to differ.
 //!
-//! At the baseline and every few rounds an A/A test measures the incumbent against its own second
-//! build. A difference between equals, found twice in a row, ends the campaign: its readings
-//! cannot be trusted. At the baseline, if karve's own clock is the metric, the incumbent is also
-//! measured against itself with a little more work, to see whether this host shows a 3% slowdown.
+//! At the baseline, or after the first round, and every few rounds an A/A test measures the
+//! incumbent against its own second build. A difference between equals, found twice in a row, ends
+//! the campaign: its readings cannot be trusted. The first time, if karve's own clock is the
+//! metric, the incumbent is also measured against itself with a little more work, to see whether
+//! this host shows a 3% slowdown.
 
+use super::left::{DuelLeft, left};
 use super::record::{EventResult, not_due};
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
@@ -81,6 +83,10 @@ impl RunningControl {
         self.duel.discards(pairs)
     }
 
+    pub(super) fn left(&self, limit_ms: u64) -> DuelLeft {
+        left(&self.duel, self.blocks, self.spent_ms, limit_ms)
+    }
+
     pub(super) fn step(&self, incumbent: &str) -> Step {
         Step::Measure(MeasureStep {
             duel: DuelName::Control(self.control),
@@ -132,8 +138,21 @@ impl Campaign {
     pub(super) fn control_due(&self) -> Option<CampaignPhase> {
         let every = self.charter()?.policy.controls.every;
         let after = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
-        let due = every > 0 && after.is_multiple_of(every) && self.controlled_at != Some(after);
+        let is_next = after == self.first_control() || after > 0 && after.is_multiple_of(every);
+        let due = every > 0 && is_next && self.controlled_at != Some(after);
         due.then(|| self.controlling(Control { after, kind: ControlKind::Same, attempt: 1 }))?
+    }
+
+    /// Settled rounds before the first control.
+    fn first_control(&self) -> u32 {
+        u32::from(self.settles_first())
+    }
+
+    /// The control that is due before anything else: a campaign that keeps something does not end
+    /// without one.
+    pub(super) fn control_owed(&self) -> Option<CampaignPhase> {
+        let is_owed = self.lineage.best().is_some() && self.controls.is_empty();
+        (is_owed && self.settles_first()).then(|| self.control_due())?
     }
 
     fn controlling(&self, control: Control) -> Option<CampaignPhase> {
@@ -202,7 +221,7 @@ impl Campaign {
             (ControlKind::Same, Some(found)) if state.suspicion == Some(found) => {
                 self.phase = CampaignPhase::Closing(StopReason::MeasurementInvalid { found });
             }
-            (ControlKind::Same, _) if after == 0 && self.has_own_clock() => {
+            (ControlKind::Same, _) if after == self.first_control() && self.has_own_clock() => {
                 let slower = Control { after, kind: ControlKind::Slower, attempt: 1 };
                 if let Some(phase) = self.controlling(slower) {
                     self.phase = phase;

@@ -65,8 +65,11 @@ impl Campaign {
                     self.count(round, TurnPurpose::Profile, last);
                 }
                 self.facts.profile = Some(profile.clone());
+                let is_original = profile.commit == self.base_commit();
                 let first = &mut self.facts.first_profile;
-                first.get_or_insert_with(|| profile.clone());
+                if first.is_none() && is_original {
+                    *first = Some(profile.clone());
+                }
                 self.begin_proposing(round);
                 Ok(())
             }
@@ -169,8 +172,10 @@ impl Campaign {
                 }
                 // What could not be fixed is judged as is.
                 let failed = fix.as_ref().and_then(|(_, gate)| verdict::judge_gate(gate, false));
+                let given_up = failed.as_ref().map(|_| why.clone());
                 let verdict = failed.unwrap_or_else(|| verdict::judge_absent(why));
                 self.count(round, purpose_of_retry(*retry), *usage);
+                round.given_up = given_up;
                 round.phase = RoundPhase::Settling { verdict };
                 Ok(())
             }
@@ -416,6 +421,10 @@ impl Campaign {
         } else {
             round.comparison = shown;
         }
+        round.missing = match &verdict {
+            Verdict::Undecided { .. } => verdict::missing_proof(&measuring.duel),
+            _ => None,
+        };
         self.remember_duel(&round.parent, &measuring, &verdict);
         let verdict = verdict.gated_by(measuring.hypothesis.gate.as_ref());
         let layouts = self.charter().is_some_and(|c| c.commands.has_layouts());

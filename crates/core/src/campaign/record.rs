@@ -253,6 +253,7 @@ impl Campaign {
             self.find_items();
         }
         self.phase = match self.stop_due() {
+            Some(_) if let Some(control) = self.control_owed() => control,
             Some(reason) => self.closing(reason),
             None if let Some(control) = self.control_due() => control,
             None => {

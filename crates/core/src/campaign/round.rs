@@ -11,7 +11,7 @@ use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
-use crate::verdict::{self, Verdict};
+use crate::verdict::{self, MissingProof, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::contract::CaseTensorError;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub struct RoundState {
     pub task: Option<String>,
     /// Whether the agent said that nothing is left to try for that item.
     pub gave_up: bool,
+    /// Why the agent gave up a change that the gate had refused.
+    pub given_up: Option<String>,
     /// The hypothesis that was accepted, once there is one.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations so far, if there will be several.
@@ -65,6 +67,8 @@ pub struct RoundState {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What an undecided duel lacks for a keep.
+    pub missing: Option<MissingProof>,
     /// What other layouts of the same code showed, once all were tried.
     pub layouts: Option<LayoutResults>,
     /// What the original against the candidate showed, if that was measured.
@@ -238,6 +242,9 @@ pub struct RoundSummary {
     /// Whether the agent said that nothing is left to try for that item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
+    /// Why the agent gave up a change that the gate had refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
     /// The hypothesis, if one was accepted.
     pub hypothesis: Option<Box<Hypothesis>>,
     /// The implementations, if there were several.
@@ -275,6 +282,9 @@ pub struct RoundSummary {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What an undecided duel lacks for a keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingProof>,
     /// What other layouts of the same code showed, if they were tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layouts: Option<LayoutResults>,
@@ -315,6 +325,7 @@ impl RoundState {
             phase: stage,
             task: None,
             gave_up: false,
+            given_up: None,
             hypothesis: None,
             variants: Vec::new(),
             tryouts: Vec::new(),
@@ -333,6 +344,7 @@ impl RoundState {
             tuned_ms: 0,
             quick: None,
             comparison: None,
+            missing: None,
             layouts: None,
             check: None,
             refused: Vec::new(),
@@ -374,6 +386,7 @@ impl RoundState {
             parent: self.parent,
             task: self.task,
             gave_up: self.gave_up,
+            given_up: self.given_up,
             hypothesis: self.hypothesis,
             variants: self.variants,
             tryouts: self.tryouts,
@@ -388,6 +401,7 @@ impl RoundState {
             tuned: self.tuned,
             quick: self.quick,
             comparison: self.comparison,
+            missing: self.missing,
             layouts: self.layouts,
             check: self.check,
             verdict,
@@ -422,10 +436,20 @@ impl RoundSummary {
         checked.or_else(|| self.ratio().filter(|_| self.parent == base))
     }
 
+    /// The verdict in words; an undecided one says which condition is not met.
+    pub(crate) fn reason(&self, name: &dyn Fn(usize) -> String) -> String {
+        let why = self.verdict.describe(name);
+        match (&self.missing, &self.given_up) {
+            (Some(missing), _) => format!("{why}: {}", missing.describe(name)),
+            (None, Some(words)) => format!("{why}; the agent gave up: {words}"),
+            (None, None) => why,
+        }
+    }
+
     /// Why it ended as it did, in words; `name` gives the name of a case. A keep says that a person
     /// should look at it, if so.
     pub fn why(&self, name: &dyn Fn(usize) -> String) -> String {
-        let why = self.verdict.describe(name);
+        let why = self.reason(name);
         match suspicious_note(&self.findings).filter(|_| self.verdict.keeps()) {
             Some(note) => format!("{why}; {note}"),
             None => why,

@@ -38,6 +38,7 @@ use crate::verdict::{DropReason, Verdict};
 pub(in crate::campaign) use hidden::mentions;
 use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::contract::Contract;
 use karve_numerics::search::{KnobTrial, TrialOutcome};
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +139,8 @@ pub struct Brief {
     pub held_back: Vec<String>,
     /// Threads that the kernel may use, under a contract.
     pub threads: Option<u32>,
+    /// How close each output must be to the reference, under a contract, in words.
+    pub tolerance: Vec<String>,
     /// What is measured.
     pub metric: Metric,
     /// The speedup so far.
@@ -236,6 +239,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
             .map(|c| campaign.case_name(*c))
             .collect(),
         threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
+        tolerance: charter.and_then(|c| c.contract.as_deref()).map_or_else(Vec::new, tolerances),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),
         cumulative_ratio: campaign.lineage().cumulative_ratio(),
         unchecked_keeps: campaign.lineage().n_unchecked(),
@@ -262,8 +266,18 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     }
 }
 
+/// How close each output must be to the reference.
+fn tolerances(contract: &Contract) -> Vec<String> {
+    let outputs = contract.args.iter().filter(|arg| arg.is_written());
+    let said = outputs.map(|arg| {
+        let words = contract.accuracy.tolerance(arg.dtype).describe();
+        format!("{} ({}): {words}", arg.name, arg.dtype.name())
+    });
+    said.take(TIPS_MAX).collect()
+}
+
 fn tried(campaign: &Campaign, round: &RoundSummary) -> PastRound {
-    let why = round.verdict.describe(&|case| visible_name(campaign, case));
+    let why = round.reason(&|case| visible_name(campaign, case));
     PastRound {
         round: round.number,
         title: clip(round.title()),
@@ -286,7 +300,7 @@ fn clip(text: &str) -> String {
 }
 
 /// The name of a case for an agent, which must not learn the hidden ones.
-fn visible_name(campaign: &Campaign, index: usize) -> String {
+pub(crate) fn visible_name(campaign: &Campaign, index: usize) -> String {
     match campaign.case(index) {
         Some(case) if case.set != CaseSet::Hidden => case.name,
         _ => HIDDEN_CASE.into(),

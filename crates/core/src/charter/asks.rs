@@ -30,7 +30,10 @@ pub struct AskRule {
 
 impl AskRule {
     /// Tokens of a brief, unless the charter says otherwise.
-    pub const BRIEF_TOKENS: u32 = 6_000;
+    pub const BRIEF_TOKENS: u32 = 1_500;
+    /// Tokens of a brief that shows a change or a profile as a whole, unless the charter says
+    /// otherwise.
+    pub const LONG_BRIEF_TOKENS: u32 = 6_000;
 
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()

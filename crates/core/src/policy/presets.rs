@@ -3,8 +3,9 @@
 use crate::ladder::LadderRule;
 
 use super::{
-    AcceptRule, BundleRule, Controls, ErrorRule, FullWhen, PlaybookRule, Policy, Preset,
-    ProfileWhen, ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction, WarmUpRule,
+    AcceptRule, BundleRule, Controls, ErrorRule, FirstVerdict, FullWhen, PlaybookRule, Policy,
+    Preset, ProfileWhen, ROUNDS_SHARING_ALPHA, ReviewRule, SmallGain, StopRule, StreakAction,
+    WarmUpRule,
 };
 
 const LADDER: [(u32, StreakAction); 4] = [
@@ -36,6 +37,7 @@ pub(super) fn strict() -> Policy {
         },
         full_when: FullWhen::Always,
         profile_when: ProfileWhen::OnChange,
+        first_verdict: FirstVerdict::Soon,
         stop: vec![
             StopRule::TargetMet,
             StopRule::Rounds,
@@ -71,6 +73,7 @@ pub(super) fn primus() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Primus,
+        first_verdict: FirstVerdict::AfterChecks,
         bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
@@ -102,6 +105,7 @@ pub(super) fn tilegym() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Tilegym,
+        first_verdict: FirstVerdict::AfterChecks,
         bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
@@ -144,6 +148,7 @@ pub(super) fn trtllm() -> Policy {
     let base = strict();
     Policy {
         preset: Preset::Trtllm,
+        first_verdict: FirstVerdict::AfterChecks,
         bundles: BundleRule::Refuse,
         accept: AcceptRule {
             null_ratio: 1.0,
@@ -166,6 +171,7 @@ pub(super) fn hyper_mla() -> Policy {
     Policy {
         preset: Preset::HyperMla,
         bundles: BundleRule::Ablate,
+        first_verdict: FirstVerdict::AfterChecks,
         accept: AcceptRule { case_regress_ratio: None, ..base.accept },
         profile_when: ProfileWhen::EveryRound,
         changes_per_round: 5,

@@ -27,7 +27,7 @@ impl Verdict {
                 format!("faster, behind `{predicate}`{}", noted(notes))
             }
             Self::Undecided { blocks } => {
-                format!("undecided after {blocks} blocks: the readings are too noisy")
+                format!("undecided after {blocks} blocks")
             }
             Self::Drop { reason } => match reason {
                 DropReason::NoCandidate { why } => format!("no candidate: {why}"),

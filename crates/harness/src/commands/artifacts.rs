@@ -10,6 +10,7 @@ use karve_os::sandbox::CommandPurpose;
 use karve_os::{files, process};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files that artifact globs may match.
@@ -51,9 +52,15 @@ impl Harness {
         Ok(Some(files::sha256_hex(list.as_bytes())))
     }
 
-    /// The generated code of what the build produced; none if the charter names no artifacts.
+    /// The generated code of what the build produced: the artifacts that the charter names, or else
+    /// compiled files, those of the benchmark's command first and then the newest; none if there
+    /// are none.
     pub fn assembly(&self, tree: &Path) -> Result<Option<CommandOutcome>> {
-        let files = self.artifacts(&tree.join(&self.workdir))?;
+        let home = tree.join(&self.workdir);
+        let mut files = self.artifacts(&home)?;
+        if files.is_empty() {
+            files = self.compiled(&home);
+        }
         let lines = files.iter().take(SHOWN_MAX).map(|file| {
             let name = quote(&file.to_string_lossy());
             match file.extension().and_then(|end| end.to_str()) {
@@ -70,6 +77,25 @@ impl Harness {
         let trial = self.trial(tree, CommandPurpose::Profile)?;
         let command = self.within(&format!("{line}exit 0\n"), tree, trial.as_ref());
         process::run(&command.capture_bytes(CODE_BYTES_MAX), &self.stop).map(Some)
+    }
+
+    /// Compiled files of a tree.
+    fn compiled(&self, tree: &Path) -> Vec<PathBuf> {
+        let words: Vec<PathBuf> =
+            self.commands.bench.split_whitespace().map(PathBuf::from).collect();
+        let is_named = |file: &Path| words.iter().any(|word| tree.join(word) == tree.join(file));
+        let mut found = Vec::new();
+        let mut n_seen = 0;
+        walk(tree, Path::new(""), &mut |relative| {
+            n_seen += 1;
+            let path = tree.join(relative);
+            if n_seen <= ARTIFACTS_MAX && is_elf(&path) {
+                let changed = fs::metadata(&path).and_then(|data| data.modified()).ok();
+                found.push((is_named(relative), changed, relative.to_owned()));
+            }
+        });
+        found.sort();
+        found.into_iter().rev().map(|(_, _, file)| file).collect()
     }
 
     /// The files that the build produced, in order.
@@ -110,6 +136,13 @@ impl Harness {
         }
         Ok(())
     }
+}
+
+/// Whether a file is a program, a library or an object that objdump reads.
+fn is_elf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *b"\x7fELF"
 }
 
 /// Calls `visit` with the path of every plain file in a tree, except git's own.

@@ -129,6 +129,7 @@ impl MutationCheck<'_> {
             });
             return Ok(result);
         }
+        self.trees.keep_seed(harness, tree);
         let whole = Duration::from_secs(charter.limits.command_s);
         let limit = (start.elapsed() * LIMIT_FACTOR).clamp(LIMIT_MIN.min(whole), whole);
         let hasty = harness.clone().with_limit(limit);

@@ -81,6 +81,7 @@ impl ApplyArgs {
                 ui::note(&format!("the tips of the campaign are in {}", path.display()));
             }
             ui::out(&text);
+            ui::next_step(&format!("\"git switch {0}\", or \"git push origin {0}\"", self.branch));
         }
         Ok(())
     }

@@ -23,7 +23,18 @@ impl CompletionsArgs {
         let mut bytes = Vec::new();
         clap_complete::generate(self.shell, &mut command, "karve", &mut bytes);
         ui::out(&String::from_utf8_lossy(&bytes));
+        ui::out(names_script(self.shell));
         Ok(())
+    }
+}
+
+/// Lines after the generated ones: they complete the names of campaigns and rounds.
+fn names_script(shell: clap_complete::Shell) -> &'static str {
+    match shell {
+        clap_complete::Shell::Bash => include_str!("names.bash"),
+        clap_complete::Shell::Zsh => include_str!("names.zsh"),
+        clap_complete::Shell::Fish => include_str!("names.fish"),
+        _ => "",
     }
 }
 

@@ -138,6 +138,9 @@ impl DoctorArgs {
         }
         let failed = findings.all.iter().filter(|f| f.level == FindingLevel::Failed).count();
         if failed == 0 {
+            if !self.json {
+                ui::outln("next: \"karve run\", or \"karve run --agent NAME\" with an agent");
+            }
             return Ok(());
         }
         let what =

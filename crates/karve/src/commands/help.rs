@@ -10,9 +10,12 @@ use std::sync::LazyLock;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
     ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "checkout", "apply"]),
-    ("Look", &["status", "log", "show", "diff", "best", "report", "verify", "list", "clean"]),
+    (
+        "Look",
+        &["status", "log", "show", "why", "diff", "best", "report", "verify", "list", "clean"],
+    ),
     ("Compare", &["bench", "noise", "check", "audit"]),
-    ("Know", &["profile", "roofline", "knowledge"]),
+    ("Know", &["profile", "explain", "roofline", "knowledge"]),
     ("Serve", &["agents", "mcp"]),
 ];
 
@@ -71,6 +74,7 @@ fn grouped(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karve_os::error::ErrorKind;
     use std::collections::BTreeSet;
 
     #[test]
@@ -83,6 +87,45 @@ mod tests {
         let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
         let shown: BTreeSet<&str> = shown.map(Command::get_name).collect();
         assert_eq!(shown, set);
+    }
+
+    /// Commands without `--json`: they write files, start something, or have a format of their
+    /// own.
+    const WITHOUT_JSON: [&str; 12] = [
+        "demo",
+        "new",
+        "init",
+        "contract",
+        "install",
+        "answer",
+        "mcp",
+        "schema",
+        "completions",
+        "man",
+        "tune",
+        "knowledge",
+    ];
+
+    #[test]
+    fn every_command_that_reports_prints_json_too_and_has_an_example() {
+        let command = Cli::command();
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            let name = one.get_name();
+            let has = one.get_arguments().any(|arg| arg.get_long() == Some("json"));
+            assert_eq!(has, !WITHOUT_JSON.contains(&name), "{name}");
+            let example = one.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_shown = example.contains(&format!("karve {name}"));
+            assert!(is_shown || one.has_subcommands(), "{name}: {example}");
+        }
+        let codes = super::command().render_help().to_string();
+        let codes = codes.split_once("Exit codes:").map(|(_, codes)| codes.to_owned());
+        let codes = codes.expect("the help lists them");
+        use ErrorKind as Kind;
+        let (check, usage, host) = (Kind::Negative, Kind::Usage, Kind::Environment);
+        for kind in [check, usage, host, Kind::Busy, Kind::Bug, Kind::Interrupted] {
+            let code = kind.exit_code().to_string();
+            assert!(codes.contains(&format!("{code} ")), "{code} in {codes}");
+        }
     }
 
     #[test]

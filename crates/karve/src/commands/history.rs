@@ -53,6 +53,7 @@ impl LogArgs {
                 ui::outln(&format!("      review {}", text::safe(&review.describe(), 200)));
             }
         }
+        ui::next_step("\"karve why N\" explains a verdict, \"karve diff N\" shows its change");
         Ok(())
     }
 }
@@ -112,6 +113,7 @@ impl ShowArgs {
                 "\nThe agent had {turns}: \"karve show {number} --transcript\" shows the log."
             ));
         }
+        ui::next_step(&format!("\"karve why {0}\", \"karve diff {0}\"", self.round));
         Ok(())
     }
 }

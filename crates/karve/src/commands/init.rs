@@ -7,6 +7,7 @@ use crate::config::{CharterTime, Overrides};
 use crate::detect::{ConfigProposal, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::{config, detect, session, ui};
+use karve_core::policy::Preset;
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::process::{self, StopFlag};
@@ -81,6 +82,11 @@ impl InitArgs {
         };
         if let Some(words) = &self.prompt {
             detect::apply_words(&mut proposal, &detect::read_words(words));
+        }
+        // The mode is a question of primus's workflow, and of a target in words as it takes them.
+        if self.prompt.is_some() || proposal.preset == Preset::Primus.name() {
+            let mode = detect::recommended_mode(&found, proposal.build.as_deref());
+            proposal.why.push(mode);
         }
         let outcome = if self.all_shapes || proposal.all_shapes {
             take_all_shapes(&mut proposal, &dir)?;

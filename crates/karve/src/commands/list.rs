@@ -53,6 +53,7 @@ impl ListArgs {
                 view.gain_note()
             ));
         }
+        ui::next_step("\"karve report --campaign NAME\", \"karve clean NAME\"");
         Ok(())
     }
 }

@@ -42,6 +42,9 @@ impl ReportArgs {
             }));
         } else {
             ui::out(&reports::render_final_report(campaign));
+            if campaign.lineage().best().is_some() {
+                ui::next_step("\"karve apply --branch NAME\" puts the best kernel on a branch");
+            }
         }
         Ok(())
     }

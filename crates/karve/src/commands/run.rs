@@ -3,13 +3,16 @@
 use super::init;
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
+use crate::library::recall::known_in;
+use crate::library::situation::situation_of;
 use crate::project::{CONFIG, ProjectArgs};
 use crate::session::{CampaignChoice, CampaignSetup, NewLimits, SessionPlan};
 use crate::ui::{JsonLinesScreen, PlainScreen, Screen, template};
 use crate::{config, reports, session, ui};
+use karve_agents::builtin;
 use karve_core::agenda::{self, AgendaSource};
 use karve_core::campaign::{Campaign, StopReason};
-use karve_core::charter::{Branch, Charter, Goal, SandboxMode, WorkMode};
+use karve_core::charter::{BUILTIN, Branch, Charter, Goal, SandboxMode, WorkMode};
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
@@ -107,6 +110,7 @@ impl RunArgs {
             return dry_run(&plan, &loaded.root, self.json);
         }
         if let SessionPlan::Start(charter) = &plan {
+            refuse_without_ideas(place, &repo, charter)?;
             warn_of_dirt(&repo)?;
             match confirm(charter, &loaded.root, self.yes, "karve run --yes")? {
                 CharterAnswer::Agreed => {}
@@ -144,6 +148,7 @@ impl RunArgs {
         if !self.json {
             ui::out(&reports::render_terminal_summary(&campaign));
             ui::outln(&format!("files     {}", dir.path().display()));
+            ui::outln(&format!("next      {}", next_command(&campaign)));
         }
         outcome(&campaign)
     }
@@ -174,6 +179,44 @@ impl RunArgs {
             (None, None, false) => None,
         })
     }
+}
+
+/// What to do after a campaign.
+fn next_command(campaign: &Campaign) -> String {
+    let is_builtin = campaign.charter().is_some_and(|charter| charter.agent == BUILTIN);
+    match (campaign.lineage().best(), campaign.rounds().is_empty()) {
+        (Some(_), _) => "\"karve report\", then \"karve apply --branch NAME\"".to_owned(),
+        (None, false) if !is_builtin => {
+            "\"karve why N\" for each round of \"karve log\"".to_owned()
+        }
+        (None, _) => format!(
+            "\"karve run --new --agent claude\" (\"karve agents\" lists others), or \"karve next \
+             --new --yes\" to make the changes yourself{}",
+            if campaign.rounds().is_empty() { "" } else { "; \"karve log\" says what was tried" }
+        ),
+    }
+}
+
+/// Ends before anything is built if the built-in strategy has nothing to try.
+fn refuse_without_ideas(place: &ProjectArgs, repo: &Repo, charter: &Charter) -> Result<()> {
+    if charter.agent != BUILTIN || charter.agenda.is_some() {
+        return Ok(());
+    }
+    let known = known_in(&place.library().load()?, &situation_of(charter));
+    let head = repo.head()?;
+    let (editable, knobs) = (&charter.editable, &charter.knobs);
+    if builtin::has_ideas(repo, head.oid().as_str(), editable, knobs, &known)? {
+        return Ok(());
+    }
+    let message = "the built-in strategy has nothing to try here: the editable files declare no \
+                   knobs, and no entry of the library can be applied to them without an agent";
+    Err(CommandError::new(ErrorKind::Negative, message)
+        .hint(
+            "let an agent propose changes: \"karve run --agent claude\"; \"karve agents\" lists \
+               those that are installed",
+        )
+        .hint("or make the changes yourself, and karve judges them: \"karve next --yes\"")
+        .hint("or declare knobs in a kernel file, such as \"// karve: knob TILE in 8,16,32\""))
 }
 
 /// A campaign that could not start is a failed check.
@@ -218,7 +261,10 @@ pub(super) fn outcome(campaign: &Campaign) -> Result<()> {
         }
         Some(StopReason::AgentUnusable { .. }) => refused(
             "the agent produced no candidate in several rounds in a row",
-            "see why with \"karve log\", and check [agents] in karve.toml",
+            match campaign.charter().is_some_and(|charter| charter.agent == BUILTIN) {
+                true => "see why with \"karve log\", and let another try: karve run --agent NAME",
+                false => "see why with \"karve log\", and check [agents] in karve.toml",
+            },
         ),
         _ => Ok(()),
     }

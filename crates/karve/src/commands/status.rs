@@ -29,6 +29,10 @@ impl StatusArgs {
             ui::out_json(&view);
         } else {
             ui::out(&render_status(&view, campaign.waited_ms()));
+            ui::next_step(match campaign.is_finished() {
+                true => "\"karve report\", \"karve log\"",
+                false => "\"karve run\" resumes it",
+            });
         }
         Ok(())
     }

@@ -100,6 +100,10 @@ words!(
     ProfileWhenName: EveryRound, OnChange, OnEscalation
 );
 words!(
+    /// What the first round waits for.
+    FirstVerdictName: AfterChecks, Soon
+);
+words!(
     /// How to handle a proven but small gain.
     SmallGainName: Remeasure, AcceptNote, AcceptAndStop, Reject
 );

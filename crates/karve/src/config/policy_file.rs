@@ -2,12 +2,13 @@
 //! `karve.toml`.
 
 use super::names::{
-    BundleRuleName, ErrorRuleName, FullWhenName, PresetName, ProfileWhenName, ReviewRuleName,
-    SmallGainName, StopName, StreakActionName, WarmUpRuleName,
+    BundleRuleName, ErrorRuleName, FirstVerdictName, FullWhenName, PresetName, ProfileWhenName,
+    ReviewRuleName, SmallGainName, StopName, StreakActionName, WarmUpRuleName,
 };
 use super::values::OrNone;
 use karve_core::policy::{
-    BundleRule, ErrorRule, Preset, ProfileWhen, ReviewRule, SmallGain, StreakAction, WarmUpRule,
+    BundleRule, ErrorRule, FirstVerdict, Preset, ProfileWhen, ReviewRule, SmallGain, StreakAction,
+    WarmUpRule,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,6 +29,9 @@ pub(super) struct PolicyTable {
     /// When the parent is profiled.
     #[schemars(with = "Option<ProfileWhenName>")]
     pub(super) profile_when: Option<ProfileWhen>,
+    /// Whether the first round waits for the A/A test and the first profile.
+    #[schemars(with = "Option<FirstVerdictName>")]
+    pub(super) first_verdict: Option<FirstVerdict>,
     /// Reasons to stop, in order.
     pub(super) stop: Option<Vec<StopName>>,
     /// Actions after a streak of rounds without a gain: `{ 2 = "review", 3 = "inspect_code" }`.

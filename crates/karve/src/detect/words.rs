@@ -56,7 +56,7 @@ pub fn shapes_in(proposal: &ConfigProposal, printed: &str) -> Result<Vec<String>
 }
 
 /// The execution mode of primus that fits a project, and why.
-pub(super) fn recommended_mode(found: &ProjectFiles, build: Option<&str>) -> String {
+pub fn recommended_mode(found: &ProjectFiles, build: Option<&str>) -> String {
     let n_files = found.files.len();
     match build {
         Some(build) if n_files >= LARGE_FILES => format!(

@@ -6,7 +6,7 @@
 use super::{McpServer, ToolResult, pretty, words};
 use crate::project::tag_of;
 use crate::steps::{AgentTip, WORKSPACE_DIR, add_tip};
-use crate::tuner::copies::copy_tree;
+use crate::tuner::copies::COPY_LIMIT;
 use karve_core::charter::Charter;
 use karve_core::measurement::Sample;
 use karve_harness::commands::output::{self, OutputRow, ParseSpec};
@@ -14,6 +14,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::outcome::{GateResult, split};
 use karve_harness::store::Store;
 use karve_numerics::case::{Case, CaseSet};
+use karve_os::copy::copy_tree;
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
 use rmcp::handler::server::wrapper::Parameters;
@@ -103,7 +104,8 @@ impl McpServer {
         // Commands see worktrees only, and leave nothing in the workspace.
         let tree = dir.worktrees().join("quick-validation");
         let _ = fs::remove_dir_all(&tree);
-        copy_tree(&workspace, &tree).map_err(|error| format!("cannot copy it: {error}"))?;
+        copy_tree(&workspace, &tree, COPY_LIMIT)
+            .map_err(|error| format!("cannot copy it: {error}"))?;
         let upstream = self.place.repo().map_err(words)?;
         let campaigns = dir.path().parent().unwrap_or(dir.path());
         let sandbox = Sandbox::of(&upstream.checkout(), campaigns, dir.path(), charter);

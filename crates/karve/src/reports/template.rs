@@ -55,7 +55,17 @@ pub(super) fn render_message(template: &str, page: &Value) -> Result<String> {
 }
 
 fn render_text(template: &str, page: &Value) -> std::result::Result<String, Error> {
-    ENVIRONMENT.get_template(template).and_then(|found| found.render(page))
+    let text = ENVIRONMENT.get_template(template).and_then(|found| found.render(page))?;
+    Ok(if template.ends_with(".md") { with_plain_bars(&text) } else { text })
+}
+
+/// A bar is escaped for tables; in a code span elsewhere the escape would be shown.
+fn with_plain_bars(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| match line.starts_with('|') {
+        true => line.to_owned(),
+        false => line.replace("\\|", "|"),
+    });
+    lines.collect()
 }
 
 fn environment() -> Environment<'static> {

@@ -8,7 +8,7 @@ use super::*;
 use karve_core::campaign::{Event, Record};
 use karve_core::charter::{Better, Charter, ClockRule};
 use karve_core::hypothesis::Direction;
-use karve_core::policy::Preset;
+use karve_core::policy::{FirstVerdict, Preset};
 use played::{HIDDEN, Play, Player, Said, charter, hypothesis, script};
 use std::path::PathBuf;
 
@@ -294,6 +294,7 @@ fn with_layouts() -> Player {
     charter.metric.clocks = ClockRule::Metric;
     charter.commands.build = Some("make LAYOUT={layout}".into());
     charter.limits.rounds = 1;
+    charter.policy.first_verdict = FirstVerdict::AfterChecks;
     Player::new(charter, vec![(Play::Measured(1.25), said())])
 }
 

@@ -27,6 +27,7 @@ use karve_core::policy::StreakAction;
 use karve_core::profile::{CounterValues, Profile};
 use karve_core::verdict::{case_band, overall_band};
 use karve_numerics::case::CaseSet;
+use karve_numerics::stats;
 use minijinja::value::{Serde, merge_maps};
 use minijinja::{Value, context};
 use round::hypothesis_page;
@@ -37,11 +38,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
     let (view, now) = (campaign.view(), speedup_now(source));
     let figures = ReportFigures::of(source);
     let measured = headline(source);
-    let spent = context! {
-        time => time_of_work(campaign),
-        ms => campaign.spent_ms(),
-        usd => campaign.cost().usd,
-    };
+    let spent = spent_page(campaign);
+    let (before, after) = before_and_after(source, measured, now);
     let result = context! {
         now,
         gain => view.gain(),
@@ -55,8 +53,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         so_far => view.cumulative_ratio,
         product => campaign.lineage().product(),
         inflation => view.inflation_percent.filter(|_| measured.is_some()),
-        before => with_unit(source, campaign.baseline_aggregate()),
-        after => with_unit(source, campaign.aggregate_at(now)),
+        before => with_unit(source, before),
+        after => with_unit(source, after),
         by_kept_gains => with_unit(source, campaign.aggregate()),
         peak_before => campaign.peak_share_at(1.0),
         peak_after => campaign.peak_share_at(now),
@@ -64,6 +62,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
             .peak_share_at(now)
             .zip(campaign.peak_share_at(1.0))
             .map(|(after, before)| (after - before) * 100.0),
+        no_peak => no_peak(campaign),
         is_met => campaign.goal_met(),
         peak_share => campaign.peak_share(),
         noise => host_noise(campaign),
@@ -322,6 +321,49 @@ fn comparison_page(
             overall => Serde(second.overall),
         }),
     }
+}
+
+fn spent_page(campaign: &Campaign) -> Value {
+    let usd = campaign.cost().usd;
+    context! { time => time_of_work(campaign), ms => campaign.spent_ms(), usd }
+}
+
+/// Why there is no share of a peak, and what would give one.
+fn no_peak(campaign: &Campaign) -> &'static str {
+    let is_measured = campaign.baseline().is_some_and(|b| !b.peak.is_empty() || b.roof.is_some());
+    match is_measured {
+        false => {
+            "No peak of the device was measured: \"karve roofline\" measures one, and commands.peak \
+             may report one."
+        }
+        true => {
+            "The work of a case is not known: flops and bytes of [contract], or metric.bytes, in \
+             karve.toml say it."
+        }
+    }
+}
+
+/// The metric of the original and of the result: as the final duel read them, or else the baseline
+/// and what the kept gains make of it.
+fn before_and_after(
+    source: &ReportSource<'_>,
+    measured: Option<&Comparison>,
+    now: f64,
+) -> (Option<f64>, Option<f64>) {
+    match measured.and_then(|comparison| final_means(source, comparison)) {
+        Some((before, after)) => (Some(before), Some(after)),
+        None => (source.campaign.baseline_aggregate(), source.campaign.aggregate_at(now)),
+    }
+}
+
+/// What the final duel read on the visible cases, original and final: geometric means of the
+/// medians that its table shows.
+fn final_means(source: &ReportSource<'_>, comparison: &Comparison) -> Option<(f64, f64)> {
+    let visible = source.charter.visible_cases();
+    let cases = comparison.cases.iter().filter(|case| visible.contains(&case.case));
+    let (before, after): (Vec<f64>, Vec<f64>) =
+        cases.map(|case| (case.parent_median, case.candidate_median)).unzip();
+    stats::geometric_mean(&before).zip(stats::geometric_mean(&after))
 }
 
 /// The result of the last A/A test, as text.

@@ -1,7 +1,7 @@
 //! Plants bugs in the kernel, and sees whether the tests catch one.
 
 use super::context::Context;
-use crate::checks::MutationCheck;
+use crate::checks::{MutationCheck, SharedCheck};
 use karve_core::campaign::{Campaign, Event};
 use karve_os::error::Result;
 use std::time::Duration;
@@ -18,7 +18,11 @@ pub(crate) fn perform(context: &Context, campaign: &Campaign) -> Result<Event> {
         time_max: None,
         strength_max: STRENGTH_TIME_MAX,
     };
-    let result = check.run(campaign.base_commit())?;
+    let shared = SharedCheck::of(&context.repos.upstream, campaign.base_commit(), &context.charter);
+    let result = match shared.get() {
+        Some(known) => known,
+        None => check.run(campaign.base_commit())?,
+    };
     Ok(Event::MutationChecked {
         mutation_check_passed: result.caught,
         planted_bugs: result.bugs,

@@ -211,13 +211,13 @@ pub(super) fn append_tip(
 fn render_tip(context: &Context, run: &str, round: &RoundSummary, transfer: Transfer) -> String {
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let target = &context.charter.target;
+    let measured = match round.ratio() {
+        Some(ratio) => format!("measured {ratio:.3}x over its parent"),
+        None => "not measured".to_owned(),
+    };
     let signal = match &round.hypothesis {
-        Some(stated) => format!(
-            "expected {:.3}x, measured {:.3}x over its parent",
-            stated.expected_ratio,
-            round.ratio().unwrap_or(1.0)
-        ),
-        None => format!("{:.3}x over its parent", round.ratio().unwrap_or(1.0)),
+        Some(stated) => format!("expected {:.3}x, {measured}", stated.expected_ratio),
+        None => measured,
     };
     let bound = match transfer {
         Transfer::WithAsterisk => " (a cache of weights: real use gains at most its bound)",

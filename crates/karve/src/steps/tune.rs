@@ -52,13 +52,16 @@ pub(crate) fn perform(
 fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonResult<LadderResult> {
     let base = Oid::named(&step.candidate.commit)?;
     let mut evaluator = tuning::new_evaluator(context, &base, campaign)?;
-    let incumbent = match step.seen.incumbent {
-        Some(known) => Some(known),
+    let (incumbent, noise) = match step.seen.incumbent {
+        Some(known) => (Some(known), step.seen.noise),
         None => read_incumbent(context, &mut evaluator, campaign)?,
     };
     let (mut tuned, best) = run_rung(context, step, &mut evaluator, campaign)?;
-    tuned.incumbent = incumbent;
-    if let Some(best) = best {
+    (tuned.incumbent, tuned.noise) = (incumbent, noise);
+    // What was submitted is judged, unless tuning shows more than luck.
+    if tuned.is_within_noise() && !step.hypothesis.sweep {
+        tuned = tuned.with_first();
+    } else if let Some(best) = best {
         tuned.candidate = Some(commit_setting(context, step, &evaluator, &best)?);
         tuned.config = best;
     }
@@ -66,14 +69,15 @@ fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonRe
     Ok(tuned)
 }
 
+/// The median of the incumbent's readings, and the slowest over the fastest.
 fn read_incumbent(
     context: &mut Context,
     evaluator: &mut Evaluator,
     campaign: &Campaign,
-) -> Result<Option<f64>> {
+) -> Result<(Option<f64>, Option<f64>)> {
     let harness = context.harness();
     let Ok(built) = split(context.repos.built(&harness, campaign.incumbent()))? else {
-        return Ok(None);
+        return Ok((None, None));
     };
     let mut values = Vec::with_capacity(INCUMBENT_READINGS);
     let mut kernel = evaluator.solo(&built)?;
@@ -85,7 +89,10 @@ fn read_incumbent(
             values.push(value);
         }
     }
-    Ok(stats::median(&values))
+    let least = values.iter().copied().reduce(f64::min);
+    let most = values.iter().copied().reduce(f64::max);
+    let noise = least.zip(most).map(|(least, most)| most / least);
+    Ok((stats::median(&values), noise))
 }
 
 /// Tries settings up to the rung's number.

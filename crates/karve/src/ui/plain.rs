@@ -1,12 +1,13 @@
 //! One line for every event, and on a terminal a spinner for the current step.
 
 use super::style::{Tone, toned};
-use super::{NOTICE_CHARS, Screen, note, out_toned};
+use super::{NOTICE_CHARS, Screen, describe_step, note, out_toned};
 use indicatif::ProgressBar;
-use karve_core::campaign::{Baseline, Campaign, DuelName, Event, Record, Step};
+use karve_core::campaign::{Baseline, Campaign, Event, Record, Step};
 use karve_core::integrity::suspicious_note;
 use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::lineage::unchecked_note;
+use karve_core::mutants::TestStrength;
 use karve_core::profile::{Bottleneck, Profile};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::text::{counted, safe};
@@ -157,21 +158,21 @@ impl PlainScreen {
                 strength,
             } => {
                 let last = faults.last().map_or("", |fault| fault.bug.as_str());
-                let text = if *check_passed {
-                    format!("mutation  check passed, the tests caught a planted bug: {last}")
-                } else {
-                    format!("refused   mutation check failed, no planted bug caught; last: {last}")
+                let is_weak = strength.as_ref().is_some_and(TestStrength::is_weak);
+                let (text, tone) = match (*check_passed, strength) {
+                    (true, Some(strength)) => {
+                        let tone = if is_weak { Tone::Strong } else { Tone::Dim };
+                        (format!("tests     {}", strength.describe()), tone)
+                    }
+                    (true, None) => {
+                        (format!("tests     they caught a planted bug: {last}"), Tone::Dim)
+                    }
+                    (false, _) => {
+                        let text = "refused   mutation check failed, no planted bug caught; last";
+                        (format!("{text}: {last}"), Tone::Bad)
+                    }
                 };
-                let tone = if *check_passed { Tone::Dim } else { Tone::Bad };
                 self.line(&toned(&text, tone, self.color));
-                if let Some(strength) = strength {
-                    let tone = if strength.is_weak() { Tone::Strong } else { Tone::Dim };
-                    self.line(&toned(
-                        &format!("strength  {}", strength.describe()),
-                        tone,
-                        self.color,
-                    ));
-                }
             }
             _ => {}
         }
@@ -186,27 +187,9 @@ impl Default for PlainScreen {
 
 impl Screen for PlainScreen {
     fn starts(&mut self, campaign: &Campaign, step: &Step) {
-        let Some(spinner) = &self.spinner else { return };
-        let what = match step {
-            Step::Measure(measure) => match measure.duel {
-                DuelName::Final => format!("final duel, block {}", measure.block),
-                DuelName::Round { round, .. } => {
-                    format!("round {round}: measure, block {}", measure.block)
-                }
-                DuelName::Layout { round, variant, .. } => {
-                    format!("round {round}: layout {variant}, block {}", measure.block)
-                }
-                DuelName::Original { round } => {
-                    format!("round {round}: check against the original, block {}", measure.block)
-                }
-                DuelName::Control(_) => format!("A/A test, block {}", measure.block),
-            },
-            other => match campaign.current_round() {
-                Some(round) => format!("round {}: {}", round.number, other.name()),
-                None => other.name().to_owned(),
-            },
-        };
-        spinner.set_message(what);
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(describe_step(campaign, step));
+        }
     }
 
     fn notices(&self) -> NoticeSink {

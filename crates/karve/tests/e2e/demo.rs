@@ -14,7 +14,7 @@ fn a_recorded_agent_plays_a_whole_campaign_without_a_key() {
     let said = demo(&lab).ends(0);
     let said = said.shows(&["karve show 1 --transcript", "wrong", "keep"]);
     // Mutants in code that the first knobs leave out are built to the same bytes: they say nothing.
-    let said = said.shows(&["strength  the tests killed "]);
+    let said = said.shows(&["tests     the tests killed "]);
     assert!(!said.stdout.contains("killed 0 of"), "{}", said.stdout);
     let dir = lab.beside("demo").to_string_lossy().into_owned();
     let karve = |args: &[&str]| {

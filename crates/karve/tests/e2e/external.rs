@@ -280,6 +280,8 @@ fn has_all_tools(client: &mut Client) {
         "append_tip",
         "run_quick_validation",
         "parse_bench_csv",
+        "explain",
+        "why",
     ] {
         assert!(names.contains(&name), "{names:?}");
     }

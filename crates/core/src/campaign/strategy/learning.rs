@@ -115,7 +115,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let RoundPhase::Learning { verdict } = &round.phase else {
         return Lesson::default();
     };
-    let why = verdict.describe(&|case| visible_name(campaign, case));
+    let why = round.preview(verdict.clone()).reason(&|case| visible_name(campaign, case));
     let why = shown(campaign, &why);
     let comparison = round.shown();
     let pair = before(campaign, round).zip(after);

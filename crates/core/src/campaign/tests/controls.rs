@@ -2,13 +2,14 @@
 
 use super::{dropped, edit, verdicts};
 use crate::campaign::{ControlKind, DuelName, Event, Record, StopReason};
-use crate::policy::{Controls, ErrorRule};
+use crate::policy::{Controls, ErrorRule, FirstVerdict, Preset};
 use crate::testing::script::{CampaignScript, ScriptedAnswer, idea, play, script};
 use crate::verdict::{DropReason, Verdict};
 
 fn controlled(speeds: &[f64]) -> CampaignScript {
     let mut script = script(speeds);
     script.charter.policy.controls = Controls { every: 2, blocks: 10 };
+    script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
     script
 }
 
@@ -174,4 +175,59 @@ fn without_a_contract_a_gain_is_self_reported() {
     assert_eq!(shown(&script), "self-reported: karve's clock, the project's own inputs");
     let (campaign, _) = play(&script);
     assert_eq!(campaign.view().self_reported, script.charter.self_reported());
+}
+
+/// The order of some steps: the A/A test, the profile, and the verdict of each round.
+fn order(script: &CampaignScript) -> Vec<String> {
+    let (_, log) = play(script);
+    let mut order: Vec<String> = log
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::BlockMeasured { duel: DuelName::Control(_), .. } => Some("control".into()),
+            Event::Profiled { .. } => Some("profile".into()),
+            Event::Settled { round, .. } => Some(format!("verdict {round}")),
+            Event::FinalProfiled { .. } => Some("last profile".into()),
+            _ => None,
+        })
+        .collect();
+    order.dedup();
+    order
+}
+
+#[test]
+fn the_first_verdict_comes_before_the_control_and_the_profile_where_nothing_needs_them() {
+    let mut script = script(&[1.0, 1.3]);
+    script.charter.policy = Preset::Strict.policy();
+    script.charter.commands.profile = Some("./profile".into());
+    script.charter.limits.rounds = 2;
+    script.charter.agent = "builtin".into();
+    assert_eq!(order(&script), ["verdict 1", "control", "profile", "verdict 2", "last profile"]);
+    // An agent with ideas of its own proposes better with a profile.
+    script.charter.agent = "claude".into();
+    let with_profile = ["profile", "verdict 1", "control", "verdict 2", "last profile"];
+    assert_eq!(order(&script), with_profile);
+    // The published workflows profile and check first.
+    let checked = ["control", "profile", "verdict 1", "verdict 2", "last profile"];
+    script.charter.agent = "builtin".into();
+    script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
+    assert_eq!(order(&script), checked);
+    for preset in [Preset::Primus, Preset::Tilegym, Preset::Trtllm, Preset::HyperMla] {
+        assert_eq!(preset.policy().first_verdict, FirstVerdict::AfterChecks);
+    }
+}
+
+#[test]
+fn nothing_is_kept_without_a_control() {
+    let mut script = script(&[1.3]);
+    script.charter.policy = Preset::Strict.policy();
+    script.charter.limits.rounds = 1;
+    assert_eq!(order(&script), ["verdict 1", "control"]);
+    script.copy_speed = 1.01;
+    let (campaign, _) = play(&script);
+    assert!(matches!(campaign.stop_reason(), Some(StopReason::MeasurementInvalid { .. })));
+    // There is nothing to doubt if nothing was kept.
+    let mut script = crate::testing::script::script(&[0.8]);
+    script.charter.policy = Preset::Strict.policy();
+    script.charter.limits.rounds = 1;
+    assert_eq!(order(&script), ["verdict 1"]);
 }

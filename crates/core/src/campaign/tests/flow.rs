@@ -3,7 +3,7 @@
 use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, Record, RoundPhase, Step, StopReason};
 use crate::measurement::{Conditions, Gate, Pause, PauseReason};
-use crate::policy::{Preset, ProfileWhen};
+use crate::policy::{FirstVerdict, Preset, ProfileWhen};
 use crate::profile::Profile;
 use crate::testing::policy;
 use crate::testing::script::{
@@ -531,7 +531,11 @@ fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
         };
         log.iter().filter_map(depth).collect()
     };
-    let want = vec![(1, "light"), (2, "light"), (4, "full"), (5, "code")];
+    let mut want = vec![(1, "light"), (2, "light"), (4, "full"), (5, "code")];
+    script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
+    assert_eq!(profiled(&script), want);
+    script.charter.policy.first_verdict = FirstVerdict::Soon;
+    want.remove(0);
     assert_eq!(profiled(&script), want);
     script.charter.policy = policy(Preset::HyperMla);
     assert_eq!(profiled(&script).len(), 5);
@@ -584,6 +588,7 @@ fn last_two(speeds: &[f64], when: ProfileWhen) -> (Vec<Record>, [&'static str; 2
     let mut script = script(speeds);
     script.charter.commands.profile = Some("./profile".into());
     script.charter.policy.profile_when = when;
+    script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
     script.charter.limits.rounds = u32::try_from(speeds.len()).unwrap();
     let (campaign, log) = play(&script);
     let is_seen = campaign.profile().map(|profile| profile.commit.clone());

@@ -3,7 +3,7 @@
 //! A check that cannot be run is a finding too, and the others still run.
 
 use super::{DoctorReport, FindingLevel, device};
-use crate::checks::{self, MutationCheck, MutationResult};
+use crate::checks::{self, MutationCheck, MutationResult, SharedCheck};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
@@ -18,13 +18,14 @@ use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
 use karve_os::text::counted;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long mutants are planted to see how strong the tests are.
-const STRENGTH_TIME_MAX: Duration = Duration::from_secs(30);
+const STRENGTH_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Blocks of the A/A test.
+/// Blocks of the A/A test, and the time after which no other one starts.
 const NOISE_BLOCKS: u32 = 16;
+const NOISE_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Which parts of `karve.toml` a check depends on.
 struct ConfigHints {
@@ -157,11 +158,11 @@ impl KernelChecks<'_> {
             time_max: None,
             strength_max: STRENGTH_TIME_MAX,
         };
-        let Some(MutationResult { caught: check_passed, bugs: faults, strength, .. }) =
-            checked("mutation", check.run(commit), findings)?
-        else {
+        let Some(result) = checked("mutation", check.run(commit), findings)? else {
             return Ok(());
         };
+        SharedCheck::of(self.repo, commit, charter).put(&result);
+        let MutationResult { caught: check_passed, bugs: faults, strength, .. } = result;
         let last = faults.last().map_or_else(String::new, |f| format!("{} in {}", f.bug, f.file));
         if check_passed {
             let detail = format!("the test caught a planted bug: {last}");
@@ -291,7 +292,11 @@ fn examine_noise(
     let mut duel = Duel::new(charter, &indices, rule);
     let arm = BuiltArm { harness: harness.clone(), tree: built.path.clone() };
     let runner = PairRunner::new(arm.clone(), arm, CommandVariant::Usual);
+    let start = Instant::now();
     for _ in 0..NOISE_BLOCKS {
+        if start.elapsed() > NOISE_TIME_MAX {
+            break;
+        }
         let Ok(block) = split(runner.block(&cases, ProcessAge::Usual))? else {
             let hint = ConfigHints::of(charter).bench;
             findings.failed("noise", "the benchmark fails intermittently", hint);
@@ -305,7 +310,8 @@ fn examine_noise(
 
 fn report_noise(duel: &Duel, hints: &ConfigHints, findings: &mut DoctorReport) {
     let estimate = duel.comparison().overall;
-    let detail = format!("the kernel against itself: {}", estimate.describe());
+    let blocks = counted(duel.n_blocks() as usize, "block");
+    let detail = format!("the kernel against itself: {} over {blocks}", estimate.describe());
     match verdict::judge_noise(duel) {
         NoiseVerdict::Differs => {
             let detail = format!("{detail}, which should be 1");

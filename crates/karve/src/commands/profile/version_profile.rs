@@ -4,6 +4,7 @@ use super::modes::{ProfileMode, TreeFile};
 use super::{ProfileArgs, roof};
 use crate::bench::text;
 use crate::config::Overrides;
+use crate::explain::version_of;
 use crate::library::situation::situation_of;
 use crate::project::ProjectArgs;
 use crate::ui;
@@ -11,16 +12,16 @@ use karve_core::charter::Charter;
 use karve_core::knowledge::Situation;
 use karve_core::profile::KernelProfile;
 use karve_harness::commands::Harness;
-use karve_harness::git::{CommitNote, Oid, Repo};
+use karve_harness::git::Repo;
 use karve_harness::outcome::{Failure, split};
 use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
+use karve_os::device;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::Sandbox;
-use karve_os::{clock, device};
 use karve_profile::profilers::collect::{
     CollectedProfile, DevicePlatform, ProfileRequest, ProfileTarget,
 };
@@ -188,7 +189,7 @@ impl ProfileArgs {
         let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
-        let (title, commit) = commit(&repo, &charter, revision)?;
+        let (title, commit) = version_of(&repo, &charter, revision)?;
         let globs = project_file::glob_set(&charter.editable)?;
         let sources = repo.read_matching(&commit, &globs)?;
         let editable = EditableFiles::of(&sources);
@@ -279,18 +280,6 @@ fn pairs_of(name: &str) -> Vec<(String, String)> {
     };
     let pairs: Option<Vec<(String, String)>> = name.split(',').map(pair).collect();
     pairs.unwrap_or_else(|| vec![("case".to_owned(), name.to_owned())])
-}
-
-/// The commit to profile, and a description of it.
-fn commit(repo: &Repo, charter: &Charter, revision: Option<&str>) -> Result<(String, Oid)> {
-    if let Some(revision) = revision {
-        return Ok((revision.to_owned(), repo.rev_parse(revision)?));
-    }
-    let head = repo.head()?.oid().clone();
-    let globs = project_file::glob_set(&charter.editable)?;
-    let note = CommitNote { message: "karve profile\n", date: clock::now_s() };
-    let made = repo.commit_candidate(repo.root(), &head, &globs, &note)?;
-    Ok(("the worktree".to_owned(), made.oid))
 }
 
 /// The target of the kernels that a tool profiles, and their possible languages.

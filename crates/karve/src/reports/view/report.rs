@@ -148,7 +148,9 @@ fn floors(source: &ReportSource<'_>) -> Vec<Value> {
 /// The first and the last profile; nothing if nothing was profiled.
 fn profiles(source: &ReportSource<'_>) -> Option<Value> {
     let campaign = source.campaign;
-    let (first, last) = (campaign.first_profile()?, campaign.profile()?);
+    let last = campaign.profile()?;
+    // The original has none if the first round was settled before the first profile.
+    let first = campaign.first_profile().unwrap_or(last);
     let notes = last.notes.iter().map(|note| source.line(note, PARAGRAPH_MAX));
     let left = last.diagnosis.iter().flat_map(|diagnosis| &diagnosis.opportunities);
     let left = left.map(|opportunity| {

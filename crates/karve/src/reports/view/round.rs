@@ -7,6 +7,7 @@ use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
+use karve_core::integrity::Severity;
 use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
@@ -30,6 +31,8 @@ pub(super) fn settled(
     let reviews = round.reviews.iter().map(|review| paragraph(&review.describe()));
     let predicted: Vec<String> = round.lesson.predicted.iter().map(|p| p.describe()).collect();
     let sets = round.tuned.as_ref().and_then(|tuned| tuned.values());
+    let suspicious = round.findings.iter().filter(|found| found.severity == Severity::Suspicious);
+    let suspicious = suspicious.map(|found| source.line(&found.describe(), CELL_MAX));
     context! {
         number => round.number,
         at_ms => round.at_ms,
@@ -52,6 +55,7 @@ pub(super) fn settled(
         precedent => precedent(source, round),
         counters => super::counters(&round.lesson.seen),
         sets => sets.map(|values| paragraph(&values)),
+        suspicious => suspicious.collect::<Vec<_>>(),
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
         ..merge_maps([change(source, round), results(source, figures, round)])
@@ -385,15 +389,15 @@ pub(super) fn error_row(source: &ReportSource<'_>, examined: &CaseTensorError) -
     }
 }
 
-/// Keep, revert or crash: a crash is a round without a result.
+/// Keep, revert or crash: a crash is a candidate that did not build or run.
 fn iteration_status(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Keep { .. } | Verdict::KeepGated { .. } => "keep",
         Verdict::Undecided { .. } => "revert",
         Verdict::Drop { reason } => match reason {
-            DropReason::NoCandidate { .. } => "crash",
             DropReason::Gate { gate } => gate_status(gate),
-            DropReason::NoChange
+            DropReason::NoCandidate { .. }
+            | DropReason::NoChange
             | DropReason::SameArtifact
             | DropReason::AlreadyTried { .. }
             | DropReason::NotFaster

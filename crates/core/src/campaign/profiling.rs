@@ -1,0 +1,46 @@
+//! When the kernel is profiled, how deeply, and what waits for the first verdict.
+
+use super::Campaign;
+use crate::charter::Charter;
+use crate::policy::{FirstVerdict, ProfileWhen, StreakAction};
+use crate::profile::ProfileDepth;
+
+impl Campaign {
+    pub(super) fn profile_depth(&self) -> ProfileDepth {
+        match self.charter().and_then(|c| c.policy.streak_action(self.streak())) {
+            Some(StreakAction::Reprofile) => ProfileDepth::Full,
+            Some(StreakAction::InspectCode | StreakAction::CompareOrAsk) => ProfileDepth::Code,
+            Some(StreakAction::Diagnose | StreakAction::Review) | None => ProfileDepth::Light,
+        }
+    }
+
+    /// Whether the first verdict comes before everything that it can do without.
+    pub(super) fn settles_first(&self) -> bool {
+        self.charter().is_some_and(|charter| charter.policy.first_verdict == FirstVerdict::Soon)
+    }
+
+    /// Whether the first round does without a profile: its agent cannot make use of one. Where
+    /// karve calls the kernel itself, a profile takes little.
+    fn proposes_unseen(&self, charter: &Charter) -> bool {
+        let is_slow = charter.contract.is_none();
+        self.settles_first() && charter.has_fixed_agent() && is_slow && charter.agenda.is_none()
+    }
+
+    pub(super) fn profile_due(&self) -> bool {
+        let can = |charter: &&Charter| charter.commands.profile.is_some();
+        let Some(charter) = self.charter().filter(can) else {
+            return false;
+        };
+        let first = self.must_look_first();
+        let changed = match self.rounds.last() {
+            Some(round) => round.verdict.keeps() || self.profile().is_none(),
+            None => !self.proposes_unseen(charter),
+        };
+        let escalated = self.profile_depth() != ProfileDepth::Light;
+        match charter.policy.profile_when {
+            ProfileWhen::EveryRound => true,
+            ProfileWhen::OnChange => first || changed || escalated,
+            ProfileWhen::OnEscalation => first || escalated,
+        }
+    }
+}
