@@ -65,7 +65,7 @@ impl From<CaseSet> for CommandVariant {
     fn from(set: CaseSet) -> Self {
         match set {
             CaseSet::Quick => Self::Quick,
-            CaseSet::Full | CaseSet::Hidden => Self::Usual,
+            CaseSet::Full | CaseSet::Hidden | CaseSet::Stress => Self::Usual,
         }
     }
 }
