@@ -21,6 +21,7 @@ fn campaign(flops: &str) -> Lab {
         "cp once.c kernel.c\necho done",
     );
     lab.replace("karve.toml", "rounds = 100", "rounds = 1")
+        .replace("karve.toml", "n=96", "n=48")
         .replace(
             "karve.toml",
             "reduction = \"n\"",
@@ -36,7 +37,7 @@ fn a_kernel_that_is_faster_than_the_host_can_be_is_dropped() {
     let lab = campaign("680*n*n*n");
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["dishonest"]);
-    lab.karve(&["show", "1"]).ends(0).shows(&["n=96", "below the roofline of this device"]);
+    lab.karve(&["show", "1"]).ends(0).shows(&["n=48", "below the roofline of this device"]);
     let roof = &lab.events("baseline_measured")[0]["roof"];
     assert!(roof["flops"].as_f64().unwrap() > 1e9, "{roof}");
 }
@@ -52,12 +53,12 @@ fn the_same_gain_is_kept_where_the_work_is_told_as_it_is() {
     let shown = lab.karve(&["show", "1", "--json"]).json();
     assert_eq!(shown["errors"][0]["tensor"], "c");
     assert!(shown["errors"][0]["beside"]["rms"].as_f64().unwrap() > 0.0);
-    lab.karve(&["report"]).ends(0).shows(&["## Accuracy", "| c | n=96 |"]);
+    lab.karve(&["report"]).ends(0).shows(&["## Accuracy", "| c | n=48 |"]);
     assert!(!settled.to_string().contains("near_impossible"), "{settled}");
 }
 
 #[test]
 fn work_that_is_no_amount_is_refused() {
     let lab = campaign("n - 1000");
-    lab.karve(&["check"]).ends(2).complains(&["the work of the case `n=96`", "contract.flops"]);
+    lab.karve(&["check"]).ends(2).complains(&["the work of the case `n=48`", "contract.flops"]);
 }
