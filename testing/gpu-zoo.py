@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """Plays every cheat and every honest kernel for a GPU in campaigns, and prints what became of it.
 
-    testing/gpu-zoo.py KARVE [--dir DIR] [--jobs N] [--limit SECONDS] [--only NAME,NAME]
+    testing/gpu-zoo.py KARVE [--dir DIR] [--limit SECONDS] [--only NAME,NAME]
 
-Runs on a machine with a GPU, PyTorch, Triton and git, without Rust: with the Python that runs this
-file, or that of --python. A campaign ends with its first keep, and the next one plays the rest, so
-every kernel meets the plain one of testdata/cheats/gpu/project. The audit of the campaigns is off,
-so that the other layers are tested; "karve audit" reads each file as well. Exit code 1: a cheat
-was kept that the audit does not forbid, an honest kernel was forbidden or flagged, or some were
-not played within the limit. With --jobs above 1 campaigns share the GPU: good for a quick look,
-but an honest kernel may then be flagged.
+Runs on a machine with a GPU, PyTorch, Triton, nvcc and git, without Rust: with the Python that runs
+this file, or that of --python. One campaign for each language and kind. One of cheats ends with a
+keep, and another plays the rest, so that each meets the plain kernel of its project. What disturbs
+others is played at the end in a campaign of its own. The audit of the campaigns is off, so that the
+other layers are tested; "karve audit" reads each file as well. Exit code 1: a cheat was kept that
+the audit does not forbid, an honest kernel was forbidden or flagged, or some were not played within
+the limit.
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -34,6 +33,8 @@ class Kernel:
         self.path, self.name, self.is_honest = path, path.stem, is_honest
         head = path.read_text().splitlines()[0]
         self.expected = head.partition("check: ")[2].split(" | ")
+        self.is_native = path.suffix == ".cu"
+        self.is_graph = path.parent.name == "graph"
         self.forbidden, self.end, self.why = [], "not played", ""
 
     def is_wrong(self):
@@ -56,13 +57,23 @@ def audit(karve, kernel):
 
 def lab(options, place, kernels):
     """A project with some kernels to play, in git."""
-    shutil.copytree(options.project, place)
+    native = options.cheats / "native"
+    shutil.copytree(native / "project" if kernels[0].is_native else options.cheats / "project", place)
+    shutil.copy(options.cheats / "project/agent.sh", place)
+    shutil.copy(options.cheats / "project/reference.py", place)
+    if kernels[0].is_native:
+        shutil.copy(native / "honest.cuh", place)
     (place / "kernels").mkdir()
     for number, kernel in enumerate(kernels, 1):
-        shutil.copy(kernel.path, place / "kernels" / f"{number}-{kernel.name}.py")
+        shutil.copy(kernel.path, place / "kernels" / f"{number}-{kernel.path.name}")
     config = (place / "karve.toml").read_text()
     config = config.replace('interpreter = "python3"', f'interpreter = "{options.python}"')
     config = config.replace("rounds = 100", f"rounds = {len(kernels)}")
+    if not kernels[0].is_honest:
+        # The next one must meet the plain kernel, too.
+        config = config.replace("[sources]", 'goal = ">1.000001x"\n\n[sources]', 1)
+    if kernels[0].is_graph:
+        config = config.replace("reduction = ", 'launch = "graph"\nreduction = ', 1)
     (place / "karve.toml").write_text(config)
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "The zoo"]):
         subprocess.run(["git", *words], cwd=place, check=True, env=environment(place))
@@ -108,7 +119,7 @@ def end_of(events, number, settled):
 
 
 def play(options, name, kernels):
-    """Plays kernels in as many campaigns as it takes."""
+    """Plays kernels in one campaign, or in more if one ends early."""
     rest, campaign = list(kernels), 0
     while rest and time.monotonic() < options.end:
         campaign += 1
@@ -155,12 +166,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("karve")
     parser.add_argument("--dir", type=pathlib.Path)
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=540.0)
     parser.add_argument("--only", default="")
     parser.add_argument("--python", default=sys.executable)
     cheats = ROOT / "testdata/cheats/gpu"
-    parser.add_argument("--project", type=pathlib.Path, default=cheats / "project")
     parser.add_argument("--cheats", type=pathlib.Path, default=cheats)
     parser.add_argument("--honest", type=pathlib.Path, default=ROOT / "testdata/honest/gpu")
     options = parser.parse_args()
@@ -168,22 +177,25 @@ def main():
     options.dir = options.dir or pathlib.Path(tempfile.mkdtemp())
     options.dir.mkdir(parents=True, exist_ok=True)
     options.end = time.monotonic() + options.limit
-    kernels = [Kernel(path, False) for path in sorted(options.cheats.glob("*.py"))]
-    kernels += [Kernel(path, True) for path in sorted(options.honest.glob("*.py"))]
+    patterns = ("native/*.cu", "graph/*.py", "*.py")
+    files = [path for pattern in patterns for path in sorted(options.cheats.glob(pattern))]
+    kernels = [Kernel(path, False) for path in files]
+    kernels += [Kernel(path, True) for path in sorted(options.honest.glob("*.[pc][yu]"))]
     only = [name for name in options.only.split(",") if name]
     kernels = [kernel for kernel in kernels if not only or kernel.name in only]
     for kernel in kernels:
         kernel.forbidden = audit(options.karve, kernel)
-    usual = [kernel for kernel in kernels if kernel.is_honest or kernel.name not in LAST]
-    last = sorted(set(kernels) - set(usual), key=lambda kernel: LAST.index(kernel.name))
-    # Honest kernels first in every part: what a time limit cuts off are cheats.
-    usual.sort(key=lambda kernel: not kernel.is_honest)
+    last = [k for k in kernels if k.name in LAST and not k.is_honest and not k.is_native]
+    last.sort(key=lambda kernel: LAST.index(kernel.name))
     print(f"{'':7}{'kernel':21}{'ended by':14}{'':11}{'the audit forbids':32}why")
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        parts = [usual[at :: options.jobs] for at in range(options.jobs)]
-        started = [pool.submit(play, options, f"part{at}", part) for at, part in enumerate(parts)]
-        for one in started:
-            one.result()
+    groups = {}
+    for kernel in kernels:
+        if kernel not in last:
+            language = "native" if kernel.is_native else "graph" if kernel.is_graph else "python"
+            kind = "honest" if kernel.is_honest else "cheats"
+            groups.setdefault(f"{language}-{kind}", []).append(kernel)
+    for name, group in groups.items():
+        play(options, name, group)
     play(options, "last", last)
     if last:
         subprocess.run(["nvidia-smi", "--reset-gpu-clocks"], capture_output=True, check=False)

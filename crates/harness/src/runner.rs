@@ -9,6 +9,7 @@
 //! buffers   buffers: inputs, poison and guards, and the outputs that the arms write
 //! memory    the memory behind them, on the host or on a device
 //! arm       one worker: woken, called, timed, frozen
+//! batch_timing how long a turn took
 //! worker_failure why a worker can no longer be used
 //! worker_text what may pass of what a worker says
 //! reference the reference
@@ -32,6 +33,7 @@ mod affinity;
 mod ahead;
 mod arm;
 mod arms;
+mod batch_timing;
 mod block_cost;
 mod buffers;
 mod census;

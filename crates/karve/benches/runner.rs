@@ -202,6 +202,7 @@ fn terms(tree: &Path) -> RunnerSetup {
             shapes: karve_numerics::contract::CheckedShapes::default(),
             modules: PythonRuntime::default(),
             work: Default::default(),
+            setup: None,
             timing: Default::default(),
         },
         weights: 0,

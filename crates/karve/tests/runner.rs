@@ -14,6 +14,8 @@ mod patterns;
 pub(crate) mod python;
 #[path = "runner/python_reach.rs"]
 mod python_reach;
+#[path = "runner/setup.rs"]
+mod setup;
 #[path = "runner/styles.rs"]
 mod styles;
 #[path = "runner/zoo.rs"]
@@ -69,6 +71,7 @@ fn terms(dir: &Path) -> RunnerSetup {
     let both = ArgKind::InOut { shape: shape(), draw };
     RunnerSetup {
         contract: Contract {
+            setup: None,
             timing: Default::default(),
             kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![

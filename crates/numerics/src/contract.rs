@@ -23,7 +23,7 @@ pub use aliasing::{ALIASING_STEPS, AliasingStep};
 pub use extent::{TouchedExtent, fit_shape};
 pub use fences::{SlotRange, TensorEdge};
 pub use mixture::{CallInputs, ChosenPattern};
-pub use runtime::{CacheState, DeviceTiming, LaunchMode, PythonRuntime};
+pub use runtime::{CacheState, DeviceTiming, LaunchMode, PythonRuntime, SetupCall};
 pub use shapes::CheckedShapes;
 pub use work::CallWork;
 
@@ -83,6 +83,9 @@ pub struct Contract {
     /// The least work of a call, as far as it is declared.
     #[serde(default, skip_serializing_if = "CallWork::is_default")]
     pub work: CallWork,
+    /// What prepares for calls, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupCall>,
     /// How calls on a device are timed.
     #[serde(default, skip_serializing_if = "DeviceTiming::is_default")]
     pub timing: DeviceTiming,
@@ -354,6 +357,13 @@ impl Contract {
         let wrong = || format!("the reduction `{text}` is not a size on {}", case.name);
         let extent = extent_of(value_of(text, case)?).filter(|n| *n > 0);
         extent.map(Some).ok_or_else(wrong)
+    }
+
+    /// Whether an argument goes to the setup, and not to the kernel.
+    pub fn is_prepared(&self, index: usize) -> bool {
+        let name = self.args.get(index).map(|arg| &arg.name);
+        let setup = self.setup.as_ref();
+        setup.zip(name).is_some_and(|(setup, name)| setup.inputs.contains(name))
     }
 
     /// The tensors that the kernel writes.

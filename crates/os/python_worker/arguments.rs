@@ -1,10 +1,11 @@
 //! The arguments of calls: what karve says about them, and the objects that a kernel gets.
 //!
 //! ```text
-//! setup     input stride 8, output stride 8, then for each argument:
+//! setup     input stride 8, output stride 8, slots to prepare for 8, then for each argument:
 //!           kind 1, value 8 (an integer, the bits of a float64, or the offset of a tensor),
 //!           and for a tensor: type 1 (its name's length), name, rank 1, extents 8 each
-//! kinds     0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 read and written
+//! kinds     0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 read and written,
+//!           6 an input of the setup
 //! ```
 
 use crate::api::{Attempt, PyRef, PythonFailure, refused};
@@ -49,10 +50,20 @@ impl NumpyCalls {
     }
 }
 
+/// What the objects of arguments are made of.
+pub(crate) struct ArgObjects<'a> {
+    pub(crate) memory: &'a [SharedMapping; 2],
+    pub(crate) is_on_device: bool,
+    pub(crate) numpy: &'a NumpyCalls,
+    pub(crate) torch: Option<&'a TorchCalls>,
+}
+
 /// The arguments of all following calls.
 pub(crate) struct CallPlan {
     input_stride: u64,
     output_stride: u64,
+    /// Slots that the setup is called for; 0 without one.
+    pub(crate) prepared_slots: u32,
     args: Vec<PlannedArg>,
 }
 
@@ -81,7 +92,18 @@ enum TensorUse {
     Input,
     Output,
     InOut,
+    Prepared,
 }
+
+/// What the setup left for a slot.
+pub(crate) struct PreparedSlot {
+    state: PyRef,
+    /// What it may refer to: karve's own memory moves.
+    _copies: Vec<Vec<u8>>,
+}
+
+/// Bytes that the start of an array is a multiple of.
+const ALIGNMENT: usize = 64;
 
 /// A call that only has to be made.
 pub(crate) struct ReadyCall {
@@ -104,6 +126,7 @@ impl CallPlan {
     ) -> Attempt<Self> {
         let mut fields = Fields(body);
         let (input_stride, output_stride) = (fields.number()?, fields.number()?);
+        let prepared_slots = u32::try_from(fields.number()?).map_err(|_| out_of_order())?;
         let mut args = Vec::new();
         while !fields.0.is_empty() {
             let (kind, value) = (fields.byte()?, fields.number()?);
@@ -114,10 +137,11 @@ impl CallPlan {
                     let single = f64::from_bits(value) as f32;
                     PlannedArg::Number(PyRef::of_float(f64::from(single))?)
                 }
-                3..=5 => {
+                3..=6 => {
                     let use_of = match kind {
                         3 => TensorUse::Input,
                         4 => TensorUse::Output,
+                        6 => TensorUse::Prepared,
                         _ => TensorUse::InOut,
                     };
                     PlannedArg::Tensor(fields.tensor(use_of, value, numpy, torch)?)
@@ -125,7 +149,7 @@ impl CallPlan {
                 _ => return refused("order"),
             });
         }
-        Ok(Self { input_stride, output_stride, args })
+        Ok(Self { input_stride, output_stride, prepared_slots, args })
     }
 
     /// A tensor of the arguments.
@@ -136,16 +160,63 @@ impl CallPlan {
         }
     }
 
+    /// Calls the setup for a slot, with its inputs and all numbers. On the host it gets copies.
+    pub(crate) fn set_up(
+        &self,
+        setup: &PyRef,
+        slot: u32,
+        objects: &ArgObjects<'_>,
+    ) -> Attempt<PreparedSlot> {
+        let (mut args, mut copies) = (Vec::new(), Vec::new());
+        for arg in &self.args {
+            match arg {
+                PlannedArg::Number(number) => args.push(number.clone()),
+                PlannedArg::Tensor(tensor) if tensor.use_of == TensorUse::Prepared => {
+                    let mut address = self.address(tensor, [slot, slot], objects.memory)?;
+                    if !objects.is_on_device {
+                        address = copied(address, tensor.bytes as usize, &mut copies);
+                    }
+                    args.push(tensor.object(address, objects)?);
+                }
+                PlannedArg::Tensor(_) => {}
+            }
+        }
+        Ok(PreparedSlot { state: setup.call(&PyRef::tuple(args)?)?, _copies: copies })
+    }
+
+    /// Where a tensor is in these slots of both memories.
+    fn address(
+        &self,
+        tensor: &PlannedTensor,
+        [input, output]: [u32; 2],
+        memory: &[SharedMapping; 2],
+    ) -> Attempt<*mut u8> {
+        let (mapping, start) = match tensor.use_of {
+            TensorUse::Input | TensorUse::Prepared => {
+                (&memory[0], self.input_stride.checked_mul(input.into()))
+            }
+            TensorUse::Output | TensorUse::InOut => {
+                (&memory[1], self.output_stride.checked_mul(output.into()))
+            }
+        };
+        let start = start.and_then(|start| start.checked_add(tensor.offset));
+        let place = start.and_then(|start| mapping.part(start, tensor.bytes));
+        place.map_or_else(|| refused("order"), Ok)
+    }
+
     /// The objects of one call, in these slots of both memories.
     pub(crate) fn prepare(
         &self,
-        [input, output]: [u32; 2],
-        memory: &[SharedMapping; 2],
-        numpy: &NumpyCalls,
-        torch: Option<&TorchCalls>,
+        slots: [u32; 2],
+        objects: &ArgObjects<'_>,
+        prepared: &[PreparedSlot],
     ) -> Attempt<ReadyCall> {
         let mut args = Vec::with_capacity(self.args.len());
         let mut targets = Vec::new();
+        if self.prepared_slots > 0 {
+            let slot = prepared.get(slots[0] as usize).ok_or_else(out_of_order)?;
+            args.push(slot.state.clone());
+        }
         for (index, arg) in self.args.iter().enumerate() {
             let tensor = match arg {
                 PlannedArg::Number(number) => {
@@ -154,22 +225,13 @@ impl CallPlan {
                 }
                 PlannedArg::Tensor(tensor) => tensor,
             };
-            let (mapping, start) = match tensor.use_of {
-                TensorUse::Input => (&memory[0], self.input_stride.checked_mul(input.into())),
-                TensorUse::Output | TensorUse::InOut => {
-                    (&memory[1], self.output_stride.checked_mul(output.into()))
-                }
-            };
-            let start = start.and_then(|start| start.checked_add(tensor.offset));
-            let place = start.and_then(|start| mapping.part(start, tensor.bytes));
-            let Some(address) = place else {
-                return refused("order");
-            };
+            let address = self.address(tensor, slots, objects.memory)?;
             match tensor.use_of {
                 TensorUse::Output => targets.push(ResultTarget { index, address }),
                 TensorUse::Input | TensorUse::InOut => {
-                    args.push(tensor.object(address, numpy, torch)?);
+                    args.push(tensor.object(address, objects)?);
                 }
+                TensorUse::Prepared => {}
             }
         }
         Ok(ReadyCall { args: PyRef::tuple(args)?, targets })
@@ -179,18 +241,13 @@ impl CallPlan {
 impl PlannedTensor {
     /// An object that shares exactly the memory of the tensor. An array seems to be writable, as
     /// in use; where it is not, a write ends the process.
-    fn object(
-        &self,
-        address: *mut u8,
-        numpy: &NumpyCalls,
-        torch: Option<&TorchCalls>,
-    ) -> Attempt<PyRef> {
-        if let (Some(torch), Some(element)) = (torch, &self.of_torch) {
+    fn object(&self, address: *mut u8, objects: &ArgObjects<'_>) -> Attempt<PyRef> {
+        if let (Some(torch), Some(element)) = (objects.torch, &self.of_torch) {
             return torch.tensor(address, &self.shape, self.bytes as usize, element);
         }
         let memory = PyRef::of_memory(address, self.bytes as usize)?;
         let args = PyRef::tuple(vec![self.shape_object.clone(), self.dtype.clone(), memory])?;
-        numpy.ndarray.call(&args)
+        objects.numpy.ndarray.call(&args)
     }
 
     /// The place of a result as a tensor of PyTorch.
@@ -200,6 +257,18 @@ impl PlannedTensor {
             None => refused("element"),
         }
     }
+}
+
+/// Copies bytes to memory of the worker; returns where they are.
+fn copied(from: *const u8, bytes: usize, copies: &mut Vec<Vec<u8>>) -> *mut u8 {
+    let mut copy = vec![0_u8; bytes + ALIGNMENT];
+    let start = copy.as_ptr().align_offset(ALIGNMENT);
+    let to = copy.as_mut_ptr().wrapping_add(start);
+    // SAFETY: the source is inside a mapping, as `part` checked, and the copy has that many bytes
+    // after its aligned start.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    copies.push(copy);
+    to
 }
 
 /// The fields of a message.

@@ -28,7 +28,7 @@ mod results;
 mod torch;
 
 use api::{Attempt, PyRef, PythonFailure, RawObject, refused};
-use arguments::{CallPlan, NumpyCalls, ReadyCall, ResultTarget};
+use arguments::{ArgObjects, CallPlan, NumpyCalls, PreparedSlot, ReadyCall, ResultTarget};
 use clock::{ClockOptions, DeviceBatch, GpuClock};
 use cuda::GpuError;
 use dlpack::DlPlace;
@@ -101,7 +101,7 @@ struct StartValues {
     kinds: NativeKinds,
     stop_collecting: PyRef,
     collect: PyRef,
-    /// Loads the module, and returns its function.
+    /// Loads the module, and returns its function and what prepares for calls, or `None`.
     load: PyRef,
     /// Makes the text of an exception.
     why: PyRef,
@@ -140,6 +140,9 @@ struct PythonWorker {
     numpy: NumpyCalls,
     torch: Option<TorchCalls>,
     function: PyRef,
+    /// What prepares for calls, and what it left for each slot.
+    setup: Option<PyRef>,
+    prepared: Vec<PreparedSlot>,
     plan: Option<CallPlan>,
     /// Calls that only have to be made.
     calls: Vec<ReadyCall>,
@@ -215,7 +218,11 @@ impl PythonWorker {
             }
         };
         // From here on, candidate code runs.
-        let function = given.load.call(&PyRef::tuple(Vec::new())?)?;
+        let loaded = given.load.call(&PyRef::tuple(Vec::new())?)?.items()?.unwrap_or_default();
+        let Ok([function, setup]) = <[PyRef; 2]>::try_from(loaded) else {
+            return refused("order");
+        };
+        let setup = Some(setup).filter(|setup| !setup.is_none());
         if !function.is_callable() {
             return refused("function");
         }
@@ -231,6 +238,8 @@ impl PythonWorker {
             numpy: given.numpy,
             torch,
             function,
+            setup,
+            prepared: Vec::new(),
             plan: None,
             calls: Vec::new(),
             returned: Vec::new(),
@@ -246,7 +255,9 @@ impl PythonWorker {
             b'P' => {}
             b'S' => {
                 self.calls.clear();
-                self.plan = Some(CallPlan::parse(body, &self.numpy, self.torch.as_ref())?);
+                let plan = CallPlan::parse(body, &self.numpy, self.torch.as_ref())?;
+                self.prepare(&plan)?;
+                self.plan = Some(plan);
             }
             b'I' => self.fill(body)?,
             b'B' => return self.batch(body).map(Some),
@@ -255,6 +266,30 @@ impl PythonWorker {
             _ => return refused("order"),
         }
         Ok(None)
+    }
+
+    fn objects(&self) -> ArgObjects<'_> {
+        ArgObjects {
+            memory: &self.memory,
+            is_on_device: self.device.is_some(),
+            numpy: &self.numpy,
+            torch: self.torch.as_ref(),
+        }
+    }
+
+    /// Calls the setup for every slot, if there is one.
+    fn prepare(&mut self, plan: &CallPlan) -> Attempt<()> {
+        self.prepared.clear();
+        let Some(setup) = &self.setup else {
+            return Ok(());
+        };
+        let objects = self.objects();
+        let prepared = (0..plan.prepared_slots).map(|slot| plan.set_up(setup, slot, &objects));
+        self.prepared = prepared.collect::<Attempt<_>>()?;
+        match &self.device {
+            Some(device) => Ok(device.gpu.synchronize()?),
+            None => Ok(()),
+        }
     }
 
     /// Everything that is not timed: the objects of the arguments.
@@ -272,11 +307,13 @@ impl PythonWorker {
                 return refused("memory");
             }
         }
+        let objects = self.objects();
+        let mut calls = Vec::with_capacity(slots.len());
         for [a, b, c, d, e, f, g, h] in slots {
             let at = [[*a, *b, *c, *d], [*e, *f, *g, *h]].map(u32::from_le_bytes);
-            let torch = self.torch.as_ref();
-            self.calls.push(plan.prepare(at, &self.memory, &self.numpy, torch)?);
+            calls.push(plan.prepare(at, &objects, &self.prepared)?);
         }
+        self.calls = calls;
         Ok(())
     }
 

@@ -41,6 +41,11 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 /// The default limit on concurrent processes of one command.
 pub const PROCESSES_MAX: u32 = 4_096;
 
+/// What no layer locks if kernels run on a device.
+pub const OPEN_ON_DEVICE: &str = "kernels on a GPU use the files of its driver, can write to all \
+                                  memory there that karve shares with them, and kernels in Python \
+                                  start compilers, which write to a cache of their tree";
+
 /// The size limit of one file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 30;
 

@@ -5,7 +5,7 @@
 //! duel such short turns come at random, with a random number of calls, in the same processes as
 //! the timed ones: a kernel learns that a batch is short when it is over.
 
-use super::arm::BatchTiming;
+use super::batch_timing::BatchTiming;
 use karve_core::measurement::Gate;
 use karve_os::error::Result;
 use karve_os::random::secret;

@@ -8,11 +8,12 @@
 //! module on a device prepares its arguments before the timed part and returns its outputs after
 //! it; karve times both, since work could be hidden there.
 
+use super::batch_timing::BatchTiming;
 use super::census::census_of;
 use super::memory::ArmMemory;
 use super::protocol::{
     BatchExtra, CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello,
-    WorkerReply, WorkerRequest, WorkerTiming,
+    WorkerReply, WorkerRequest,
 };
 use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
@@ -55,6 +56,7 @@ pub(super) struct KernelWorker {
     waited: Duration,
     phases: BatchMode,
     passes_outputs: bool,
+    has_setup: bool,
     addresses: SlotAddresses,
     names: WorkerNames,
 }
@@ -90,6 +92,8 @@ pub(super) struct WorkerProgram {
     pub(super) shown: String,
     /// The function.
     pub(super) entry: String,
+    /// The function that prepares for calls, if there is one.
+    pub(super) setup: Option<String>,
     /// How a module is loaded; none for a shared object.
     pub(super) module: Option<ModuleOptions>,
     /// Whether the kernel gets its outputs as arguments, as a function of a shared object does.
@@ -108,6 +112,7 @@ impl WorkerProgram {
             path: self.path.clone(),
             shown: self.shown.clone(),
             entry: self.entry.clone(),
+            setup: self.setup.clone(),
             scratch: self.scratch.clone(),
         }
     }
@@ -118,60 +123,6 @@ impl WorkerProgram {
             Some(ModuleOptions { device: None, .. }) => BatchMode::Staged,
             Some(ModuleOptions { device: Some(_), .. }) => BatchMode::OnDevice,
         }
-    }
-}
-
-/// One turn, by karve's clocks and by the worker's report.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BatchTiming {
-    /// From the request to the reply.
-    pub(super) wall: Duration,
-    /// CPU time of all threads from when they were resumed until the request.
-    pub(super) woken: Duration,
-    /// CPU time of all threads from when they were resumed until they were frozen.
-    pub(super) cpu: Duration,
-    /// CPU time beyond what the allowed threads could use until the reply.
-    pub(super) late: Duration,
-    /// What the worker's own clocks reported.
-    pub(super) worker_timing: WorkerTiming,
-    /// How long preparing before the batch took: CPU time, or wall time with a device.
-    pub(super) before: Duration,
-    /// How long copying results on a device took, after the batch.
-    pub(super) after: Duration,
-}
-
-impl BatchTiming {
-    /// How long the turn took: from the request to the reply, plus work before and after it.
-    pub(super) fn time(&self) -> Duration {
-        self.wall + self.woken + self.late
-    }
-
-    /// How long the kernel worked: CPU time, which a busy host cannot stretch, or on a device the
-    /// time there as its own clock shows it.
-    pub(super) fn work(&self) -> Duration {
-        match self.worker_timing.device_ns {
-            0 => self.cpu,
-            ns => Duration::from_nanos(ns),
-        }
-    }
-
-    /// Charges for work that went on after the reply, or in more threads than allowed: a turn takes
-    /// at least as long as its CPU time, spread over these threads. A system call that cannot be
-    /// interrupted, for example, runs on until it ends, and only then does the process stop.
-    pub(super) fn charge_late(&mut self, threads: u32) {
-        let least = self.cpu / threads.max(1);
-        self.late = least.saturating_sub(self.wall + self.woken);
-    }
-
-    /// How long preparing the batch and returning its outputs took.
-    pub(super) fn around(&self) -> Duration {
-        self.before + self.after
-    }
-
-    /// Adds part of the work done before the request.
-    pub(super) fn count_before(&mut self, time: Duration) {
-        self.woken += time;
-        self.cpu += time;
     }
 }
 
@@ -204,12 +155,14 @@ impl KernelWorker {
             waited: Duration::ZERO,
             phases: program.phases(),
             passes_outputs: program.passes_outputs,
+            has_setup: program.setup.is_some(),
             addresses: SlotAddresses::Fresh,
             names: program.names(),
         };
         let hello = WorkerRequest::Hello(WorkerHello {
             path: program.path.clone(),
             entry: program.entry.clone(),
+            setup: program.setup.clone(),
             input_bytes: memory.sizes.input,
             output_bytes: memory.sizes.output,
             tree: program.tree.clone(),
@@ -244,14 +197,26 @@ impl KernelWorker {
         self.limit.max(short).saturating_sub(self.waited).min(self.limit)
     }
 
-    /// Sets the arguments of all following calls.
-    pub(super) fn set_up(&mut self, contract: &Contract, layout: &CallLayout) -> WorkerResult<()> {
+    /// Sets the arguments of all following calls, in at most this many slots. A kernel with a setup
+    /// prepares for all of them, from what is in their inputs now: the rest of these is drawn
+    /// afterward.
+    pub(super) fn set_up(
+        &mut self,
+        contract: &Contract,
+        layout: &CallLayout,
+        n_slots: u32,
+    ) -> WorkerResult<()> {
         self.child.thaw();
         let mut setup = CallSetup::of(contract, layout);
         if self.passes_outputs {
             setup.args.iter_mut().for_each(WireArg::pass);
         }
-        self.ask(&WorkerRequest::Setup(setup), WAKE_LIMIT)?;
+        let mut limit = WAKE_LIMIT;
+        if self.has_setup {
+            setup.prepare(contract, n_slots);
+            limit = self.limit;
+        }
+        self.ask(&WorkerRequest::Setup(setup), limit)?;
         self.freeze()
     }
 
@@ -309,6 +274,8 @@ impl KernelWorker {
             worker_timing: reported,
             before,
             after,
+            cover: Duration::from_nanos(extra.cover_ns),
+            left: Duration::ZERO,
         })
     }
 

@@ -6,7 +6,7 @@
 //! evidence, because they share the luck of their processes; the usual one of them is. Only
 //! processes that start slowly, such as Python, stay for more than one block.
 
-use super::arm::BatchTiming;
+use super::batch_timing::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::{FirstArm, PairTurns, Sample, SlowTurns, TurnTimes};
 use karve_numerics::contract::Contract;
@@ -259,6 +259,8 @@ mod tests {
             worker_timing: WorkerTiming { wall_ns: 0, launch_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::ZERO,
             after: Duration::ZERO,
+            cover: Duration::ZERO,
+            left: Duration::ZERO,
         }
     }
 

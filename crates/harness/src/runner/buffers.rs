@@ -93,6 +93,16 @@ struct BufferView<'a> {
     key: u64,
 }
 
+impl BufferView<'_> {
+    /// What an argument of a call is drawn from. What the setup gets is the same in all calls.
+    fn inputs(&self, call: &KernelCall, index: usize) -> CallInputs {
+        match self.contract.is_prepared(index) {
+            true => CallInputs { seed: self.key ^ PREPARED_STREAM, pattern: None },
+            false => CallInputs { seed: call.seed, pattern: call.pattern },
+        }
+    }
+}
+
 impl PoisonKind {
     /// The poison itself; a plausible one is drawn from this.
     fn with(self, of: &Draw) -> Poison<'_> {
@@ -118,10 +128,6 @@ impl KernelCall {
         self.slot as usize
     }
 
-    fn inputs(&self) -> CallInputs {
-        CallInputs { seed: self.seed, pattern: self.pattern }
-    }
-
     fn poison_seed(&self, index: usize) -> u64 {
         self.seed ^ POISON_STREAM ^ index as u64
     }
@@ -134,6 +140,9 @@ impl KernelCall {
 
 /// The stream of the guards and of poison.
 const POISON_STREAM: u64 = 1 << 32;
+
+/// The stream of what the setup gets.
+const PREPARED_STREAM: u64 = 1 << 33;
 
 impl KernelBuffers {
     /// Memory for some cases, with this many calls in one batch for each.
@@ -203,13 +212,27 @@ impl KernelBuffers {
         let most = self.slots_max().min(slots_in(&self.layout, self.cached_bytes));
         self.n_slots = slots_of(contract, &self.layout, calls).min(most);
         self.patterns = contract.timed_patterns(self.pick);
-        Ok(())
+        self.draw_prepared()
+    }
+
+    /// Draws what a setup gets, in every slot. The rest is drawn again for every call.
+    fn draw_prepared(&mut self) -> Result<()> {
+        match self.contract.setup {
+            None => Ok(()),
+            Some(_) => self.fill(&self.calls(self.n_slots, secret()?)),
+        }
+    }
+
+    /// The slots of the current case.
+    pub(super) fn n_slots(&self) -> u32 {
+        self.n_slots
     }
 
     /// Puts the tensors of following calls next to fences, with one call at a time.
-    pub(super) fn set_edge(&mut self, edge: TensorEdge) {
+    pub(super) fn set_edge(&mut self, edge: TensorEdge) -> Result<()> {
         self.layout = self.layout.fenced(edge, page_bytes());
         self.n_slots = 1;
+        self.draw_prepared()
     }
 
     /// Calls on nominal inputs from a fresh secret.

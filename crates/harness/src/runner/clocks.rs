@@ -9,7 +9,7 @@
 //! which is also checked over all turns together. For work moved outside the timed part, see
 //! [`BatchOverhead`].
 
-use super::arm::BatchTiming;
+use super::batch_timing::BatchTiming;
 use karve_core::measurement::Gate;
 use karve_numerics::stats::{self, SignEvidence};
 use std::collections::VecDeque;
@@ -36,8 +36,11 @@ const AROUND_LEAST_MAX: f64 = 0.1;
 /// Turns whose gaps are remembered.
 const GAPS_MAX: usize = 200;
 
-/// Standard errors by which the means of both gaps may differ.
+/// Standard errors by which the means of both gaps may differ, and seconds: requests and replies of
+/// two processes are never equally fast, and a turn with a warm cache takes a fraction of a
+/// millisecond.
 const GAP_ERRORS: f64 = 2.0;
+const GAP_JITTER: f64 = 10e-6;
 
 /// How much longer than the work on a device karve's clock shows: requests, launches, replies.
 ///
@@ -48,6 +51,8 @@ const GAP_ERRORS: f64 = 2.0;
 pub(super) struct DeviceGap {
     /// Of the last turns of each arm, in seconds.
     gaps: [VecDeque<f64>; 2],
+    /// How long work of these turns still ran after the reply, in seconds.
+    left: [VecDeque<f64>; 2],
     /// How long the incumbent's turns took around their batches.
     around: VecDeque<Duration>,
 }
@@ -59,11 +64,14 @@ impl DeviceGap {
             self.around.pop_front();
         }
         self.around.push_back(turns[0].around());
-        for (gaps, turn) in self.gaps.iter_mut().zip(turns) {
-            if gaps.len() >= GAPS_MAX {
-                gaps.pop_front();
+        for (arm, turn) in turns.iter().enumerate() {
+            let gap = turn.wall.saturating_sub(device_time(turn) + turn.cover);
+            for (times, time) in [(&mut self.gaps, gap), (&mut self.left, turn.left)] {
+                if times[arm].len() >= GAPS_MAX {
+                    times[arm].pop_front();
+                }
+                times[arm].push_back(time.as_secs_f64());
             }
-            gaps.push_back(turn.wall.saturating_sub(device_time(turn)).as_secs_f64());
         }
     }
 
@@ -78,16 +86,21 @@ impl DeviceGap {
         [device_time(parent), device_time(candidate) + self.charge()]
     }
 
-    /// By how much the gap of the candidate is larger, beyond what chance explains. That is taken
-    /// from the incumbent: a candidate could make its own gaps vary.
+    /// What a candidate is charged for: its gap beyond the incumbent's, and what it left running.
     fn charge(&self) -> Duration {
-        let n = self.gaps[0].len() as f64;
-        let [parent, candidate] =
-            self.gaps.each_ref().map(|gaps| gaps.iter().sum::<f64>() / n.max(1.0));
-        let squares = self.gaps[0].iter().map(|gap| (gap - parent).powi(2)).sum::<f64>();
-        let chance = GAP_ERRORS * (2.0 * squares / (n * (n - 1.0)).max(1.0)).sqrt();
-        Duration::from_secs_f64((candidate - parent - chance).max(0.0))
+        let gap = (excess(&self.gaps) - GAP_JITTER).max(0.0);
+        Duration::from_secs_f64(gap + excess(&self.left))
     }
+}
+
+/// By how much times of the candidate are larger on average, beyond what chance explains. That is
+/// taken from the incumbent: a candidate could make its own times vary.
+fn excess(times: &[VecDeque<f64>; 2]) -> f64 {
+    let n = times[0].len() as f64;
+    let [parent, candidate] = times.each_ref().map(|own| own.iter().sum::<f64>() / n.max(1.0));
+    let squares = times[0].iter().map(|time| (time - parent).powi(2)).sum::<f64>();
+    let chance = GAP_ERRORS * (2.0 * squares / (n * (n - 1.0)).max(1.0)).sqrt();
+    (candidate - parent - chance).max(0.0)
 }
 
 fn device_time(turn: &BatchTiming) -> Duration {
@@ -296,6 +309,8 @@ mod tests {
             },
             before: Duration::ZERO,
             after: Duration::ZERO,
+            cover: Duration::ZERO,
+            left: Duration::ZERO,
         }
     }
 
@@ -376,6 +391,8 @@ mod tests {
             worker_timing: WorkerTiming { wall_ns: 0, launch_ns: 0, flags: 0, device_ns: 0 },
             before: Duration::from_micros(before),
             after: Duration::from_micros(after + late),
+            cover: Duration::ZERO,
+            left: Duration::ZERO,
         };
         let mut around = BatchOverhead::default();
         for process in 0..processes {
@@ -417,9 +434,9 @@ mod tests {
         assert!(around([1_150, 50, 1_000], 1, 19).is_ok());
     }
 
-    #[test]
-    fn a_turn_takes_as_long_as_on_the_device_and_a_clock_that_shows_less_is_charged() {
-        let turn = |wall: u64, device: u64| BatchTiming {
+    /// A turn on a device, with what karve's clock and the device's show, in microseconds.
+    fn on_device(wall: u64, device: u64) -> BatchTiming {
+        BatchTiming {
             wall: Duration::from_micros(wall),
             woken: Duration::ZERO,
             cpu: Duration::ZERO,
@@ -427,7 +444,30 @@ mod tests {
             worker_timing: WorkerTiming { device_ns: device * 1_000, ..WorkerTiming::default() },
             before: Duration::ZERO,
             after: Duration::ZERO,
-        };
+            cover: Duration::ZERO,
+            left: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn work_that_an_event_does_not_wait_for_is_charged_however_the_cover_varies() {
+        let mut gap = DeviceGap::default();
+        let mut charged = Duration::ZERO;
+        for at in 0..8 {
+            // The first batches have no cover.
+            let cover = Duration::from_micros([0, 0, 5_000, 4_000][at.min(3)]);
+            let turns = [3_000, 100].map(|shown| {
+                let turn = on_device(3_200, shown);
+                BatchTiming { wall: turn.wall + cover, cover, ..turn }
+            });
+            gap.add(&turns);
+            charged = gap.times_of(&turns)[1];
+        }
+        assert!((2_950..3_050).contains(&charged.as_micros()), "{charged:?}");
+    }
+
+    #[test]
+    fn a_turn_takes_as_long_as_on_the_device_and_a_clock_that_shows_less_is_charged() {
         // Requests and replies take 100 to 300 us, and once in a while a millisecond.
         let more = |at: u64| 100 + at * 37 % 200 + if at % 20 == 7 { 1_000 } else { 0 };
         // What the candidate's clock shows of 5 ms, and how long that counts as taking.
@@ -435,7 +475,10 @@ mod tests {
             let mut gap = DeviceGap::default();
             let (mut parent, mut candidate) = (Duration::ZERO, Duration::ZERO);
             for at in 0..200 {
-                let turns = [turn(5_000 + more(at), 5_000), turn(5_000 + more(at + 3), shown(at))];
+                let turns = [
+                    on_device(5_000 + more(at), 5_000),
+                    on_device(5_000 + more(at + 3), shown(at)),
+                ];
                 gap.add(&turns);
                 let times = gap.times_of(&turns);
                 (parent, candidate) = (parent + times[0], candidate + times[1]);

@@ -217,8 +217,9 @@ impl CorrectnessCheck<'_> {
     /// Sends the arguments to one of the arms.
     fn set_up(&mut self, whose: CheckedArm) -> GateResult<()> {
         let (contract, layout) = (self.buffers.contract().clone(), self.buffers.layout().clone());
+        let n_slots = self.buffers.n_slots();
         match self.arm_of(whose) {
-            Some(arm) => on_case(arm.set_up(&contract, &layout), self.case),
+            Some(arm) => on_case(arm.set_up(&contract, &layout, n_slots), self.case),
             None => Ok(()),
         }
     }

@@ -8,8 +8,9 @@
 
 use super::affinity::CpuAffinity;
 use super::ahead::ShortTurns;
-use super::arm::{BatchTiming, KernelWorker};
+use super::arm::KernelWorker;
 use super::arms::{ArmOrder, CANDIDATE, PARENT, ProcessPair, by_arm, start_pairs, toss};
+use super::batch_timing::BatchTiming;
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
@@ -129,7 +130,7 @@ impl KernelRunner {
             pairs: 0,
             clocks: Default::default(),
             gap: DeviceGap::default(),
-            launches: DuelLaunches::default(),
+            launches: DuelLaunches::new(terms.contract.timing.launch),
             left_running: Default::default(),
             around: BatchOverhead::default(),
             short: BTreeMap::new(),
@@ -269,7 +270,9 @@ impl KernelRunner {
         if on_device {
             for both in &mut taken {
                 let times = self.gap.times_of(both);
-                both.iter_mut().zip(times).for_each(|(turn, time)| turn.wall = time);
+                for (turn, time) in both.iter_mut().zip(times) {
+                    (turn.wall, turn.left) = (time, Duration::ZERO);
+                }
             }
         }
         self.around.add(duel_case, self.cases.len(), &taken);
@@ -350,7 +353,7 @@ impl KernelRunner {
         let mut turn =
             by_arm(arm, on_case(self.current.arms[arm].run_batch_with(&slots, extra), case))?;
         self.launches.of(duel_case)[arm].add(slots.len(), &turn.worker_timing);
-        turn.wall += self.left_running[arm].wait(&self.buffers)?;
+        turn.left = self.left_running[arm].wait(&self.buffers)?;
         if !self.buffers.holds(calls)? {
             return by_arm(arm, Err(check::outside(&case.name).into()));
         }
@@ -367,7 +370,8 @@ impl KernelRunner {
         let case = self.cases[duel_case].case.clone();
         self.buffers.set(&self.terms.contract, &case)?;
         for arm in toss()? {
-            let ready = self.current.arms[arm].set_up(&self.terms.contract, self.buffers.layout());
+            let (layout, n_slots) = (self.buffers.layout(), self.buffers.n_slots());
+            let ready = self.current.arms[arm].set_up(&self.terms.contract, layout, n_slots);
             by_arm(arm, on_case(ready, &case))?;
         }
         if self.pending != Some(duel_case) {

@@ -5,6 +5,7 @@
 //! still shows what the device's clock hides.
 
 use super::protocol::WorkerTiming;
+use karve_numerics::contract::LaunchMode;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const CANDIDATE_FACTOR: f64 = 2.0;
 const CANDIDATE_MORE: f64 = 10e-6;
 
 /// The longest cover.
-const COVER_MAX: f64 = 20e-3;
+const COVER_MAX: f64 = 40e-3;
 
 /// What launching calls took in the last batches of one arm on a case, and the calls themselves.
 #[derive(Clone, Debug, Default)]
@@ -54,29 +55,46 @@ impl LaunchTimes {
 }
 
 /// Those of both arms of a duel, for each case.
-#[derive(Debug, Default)]
-pub(super) struct DuelLaunches(BTreeMap<usize, [LaunchTimes; 2]>);
+#[derive(Debug)]
+pub(super) struct DuelLaunches {
+    mode: LaunchMode,
+    times: BTreeMap<usize, [LaunchTimes; 2]>,
+}
 
 impl DuelLaunches {
+    /// Nothing is known of these yet.
+    pub(super) fn new(mode: LaunchMode) -> Self {
+        Self { mode, times: BTreeMap::new() }
+    }
+
     /// Those of a case.
     pub(super) fn of(&mut self, case: usize) -> &mut [LaunchTimes; 2] {
-        self.0.entry(case).or_default()
+        self.times.entry(case).or_default()
     }
 
     /// The cover of the next batch on a case.
     pub(super) fn cover(&mut self, case: usize, calls: usize) -> Duration {
-        cover(self.of(case).each_ref(), calls)
+        let mode = self.mode;
+        cover(self.of(case).each_ref(), calls, mode)
     }
 }
 
-/// The cover of a batch of this many calls, for an incumbent and a candidate.
-pub(super) fn cover([parent, candidate]: [&LaunchTimes; 2], calls: usize) -> Duration {
+/// The cover of a batch of this many calls, for an incumbent and a candidate. The first call of a
+/// graph starts after the last one was captured.
+pub(super) fn cover(
+    [parent, candidate]: [&LaunchTimes; 2],
+    calls: usize,
+    mode: LaunchMode,
+) -> Duration {
     let (Some(own), Some(device)) = (parent.usual(), parent.device) else {
         return Duration::ZERO;
     };
     let most = CANDIDATE_FACTOR * own + CANDIDATE_MORE;
     let launch = candidate.usual().map_or(own, |launch| launch.min(most).max(own));
-    let device = candidate.device.map_or(device, |least| least.min(device));
+    let device = match mode {
+        LaunchMode::Stream => candidate.device.map_or(device, |least| least.min(device)),
+        LaunchMode::Graph => 0.0,
+    };
     let cover = calls as f64 * (HEADROOM * launch - device);
     Duration::from_secs_f64(cover.clamp(0.0, COVER_MAX))
 }
@@ -100,7 +118,7 @@ mod tests {
 
     #[track_caller]
     fn check(parent: &[[u64; 2]], candidate: &[[u64; 2]], want_us: u128) {
-        let found = cover([&times(parent), &times(candidate)], 100);
+        let found = cover([&times(parent), &times(candidate)], 100, LaunchMode::Stream);
         assert_eq!(found.as_micros(), want_us);
     }
 
@@ -113,9 +131,15 @@ mod tests {
     }
 
     #[test]
+    fn a_graph_is_covered_until_all_of_it_is_captured() {
+        let of = times(&[[40, 30]]);
+        assert_eq!(cover([&of, &of], 100, LaunchMode::Graph).as_micros(), 6_000);
+    }
+
+    #[test]
     fn compilation_in_the_first_batch_is_forgotten() {
         check(&[[900_000, 30], [40, 30]], &[], 3_000);
-        check(&[[900_000, 30]], &[], 20_000);
+        check(&[[900_000, 30]], &[], 40_000);
         check(&[], &[[40, 30]], 0);
     }
 
@@ -140,7 +164,7 @@ mod tests {
                 }
                 times
             };
-            let found = cover([&of(&parent), &of(&candidate)], calls);
+            let found = cover([&of(&parent), &of(&candidate)], calls, LaunchMode::Stream);
             prop_assert!(found.as_secs_f64() <= COVER_MAX);
         }
     }

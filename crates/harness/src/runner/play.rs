@@ -14,6 +14,7 @@ use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::gpu::{Gpu, GpuAddress, GpuError};
 use karve_os::native::{self, EntryPoint, RegisterList};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -38,6 +39,8 @@ struct PlayedCall {
     path: String,
     /// The function, or the name of a class.
     entry: String,
+    /// The function that prepares for the call, if there is one.
+    setup: Option<String>,
     /// The device of a module, or any text for a shared object that runs on one.
     device: Option<String>,
     /// Whether outputs are arguments, as they are for a function of a shared object.
@@ -54,7 +57,14 @@ enum PlayedArg {
     /// A floating-point number.
     Float { value: f64, single: bool },
     /// A tensor; one that is only written has no file.
-    Tensor { dtype: String, shape: Vec<u64>, bytes: u64, file: Option<String> },
+    Tensor {
+        dtype: String,
+        shape: Vec<u64>,
+        bytes: u64,
+        file: Option<String>,
+        /// Whether it goes to the setup, and not to the kernel.
+        prepared: bool,
+    },
 }
 
 /// The files of a player, until this is dropped.
@@ -107,8 +117,9 @@ pub fn prepare(
             (path, python::entry_of(*style), passes_outputs, words)
         }
     };
-    let call =
-        PlayedCall { path: path.clone(), entry: entry.to_owned(), device, passes_outputs, args };
+    let setup = terms.contract.setup.as_ref().map(|setup| setup.entry.clone());
+    let (path, entry) = (path.clone(), entry.to_owned());
+    let call = PlayedCall { path, entry, setup, device, passes_outputs, args };
     let text = serde_json::to_string(&call).map_err(|error| unreadable(&error.to_string()))?;
     fs::write(dir.join(CALL_FILE), text).context(cannot)?;
     Ok((words, files))
@@ -147,6 +158,7 @@ fn draw_args(contract: &Contract, case: &Case, seed: u64, dir: &Path) -> Result<
             shape: layout.extents[index].clone(),
             bytes: region.bytes,
             file,
+            prepared: contract.is_prepared(index),
         });
     }
     Ok(args)
@@ -159,29 +171,27 @@ pub fn play(dir: &Path) -> Result<()> {
     let call: PlayedCall =
         serde_json::from_str(&text).map_err(|error| unreadable(&error.to_string()))?;
     let gpu = call.device.as_ref().map(|_| Gpu::open(0)).transpose().map_err(failed)?;
-    let mut list = RegisterList::default();
-    let mut memory = Vec::new();
+    let mut tensors = Vec::new();
     for arg in &call.args {
-        let placed = match arg {
-            PlayedArg::Integer { value } => list.integer(*value as usize).map(drop),
-            PlayedArg::Float { value, single } => list.float(*value, *single),
+        tensors.push(match arg {
             PlayedArg::Tensor { bytes, file, .. } => {
-                let tensor = PlayedTensor::load(dir, *bytes, file.as_deref(), gpu.as_ref())?;
-                let placed = list.integer(tensor.address()).map(drop);
-                memory.push(tensor);
-                placed
+                Some(PlayedTensor::load(dir, *bytes, file.as_deref(), gpu.as_ref())?)
             }
-        };
-        placed.ok_or_else(|| unreadable("it has too many arguments"))?;
-    }
-    if gpu.is_some() {
-        // The stream: the default one.
-        list.integer(0).ok_or_else(|| unreadable("it has too many arguments"))?;
+            PlayedArg::Integer { .. } | PlayedArg::Float { .. } => None,
+        });
     }
     // The loader searches the directories of the system for a name without a slash.
     let library = env::current_dir().context(|| "cannot find the directory".to_owned())?;
     let library = library.join(&call.path);
     let entry = load(&library, &call.entry)?;
+    let state = Cell::new(0);
+    let mut first = None;
+    if let Some(setup) = &call.setup {
+        let list = registers(&call, &tensors, true, Some(state.as_ptr() as usize));
+        load(&library, setup)?.call(&list?.registers);
+        first = Some(state.get());
+    }
+    let list = registers(&call, &tensors, false, first)?;
     for _ in 0..played_calls() {
         entry.call(&list.registers);
     }
@@ -189,6 +199,33 @@ pub fn play(dir: &Path) -> Result<()> {
         gpu.synchronize().map_err(failed)?;
     }
     Ok(())
+}
+
+/// The arguments of the kernel or of the setup, after the state or where that goes.
+fn registers(
+    call: &PlayedCall,
+    tensors: &[Option<PlayedTensor>],
+    of_setup: bool,
+    first: Option<usize>,
+) -> Result<RegisterList> {
+    let mut list = RegisterList::default();
+    let mut placed = first.is_none_or(|first| list.integer(first).is_some());
+    for (arg, tensor) in call.args.iter().zip(tensors) {
+        placed &= match (arg, tensor) {
+            (PlayedArg::Integer { value }, _) => list.integer(*value as usize).is_some(),
+            (PlayedArg::Float { value, single }, _) => list.float(*value, *single).is_some(),
+            (PlayedArg::Tensor { prepared, .. }, Some(tensor)) if *prepared == of_setup => {
+                list.integer(tensor.address()).is_some()
+            }
+            (PlayedArg::Tensor { .. }, _) => true,
+        };
+    }
+    // The stream of a device: the default one.
+    placed &= call.device.is_none() || list.integer(0).is_some();
+    match placed {
+        true => Ok(list),
+        false => Err(unreadable("it has too many arguments")),
+    }
 }
 
 fn load(library: &Path, entry: &str) -> Result<EntryPoint> {

@@ -7,8 +7,9 @@
 //! ```text
 //! request    kind 1 byte, nonce 8, then for the first one a JSON text, for a batch a number 8 and
 //!            its slots, for fences the number of those in the inputs 8 and the start 8 and end 8
-//!            of each, and for arguments: input stride 8, output stride 8, and for each argument
-//!            kind 1 (0 integer, 1 float64, 2 float32, 3 input, 4 output, 5 both),
+//!            of each, and for arguments: input stride 8, output stride 8, the slots that the
+//!            setup is called for 8, and for each argument kind 1 (0 integer, 1 float64,
+//!            2 float32, 3 input, 4 output, 5 both, 6 an input of the setup),
 //!            value 8 (an integer, the bits of a float64, or the offset of a tensor), and for
 //!            a tensor: length of the type's name 1, name, rank 1, extents 8 each
 //! reply      kind 1 byte, nonce 8, then for a finished batch:
@@ -43,6 +44,9 @@ pub(super) struct WorkerHello {
     /// What the worker may read.
     #[serde(default)]
     pub(super) tree: ReadableTree,
+    /// The function that prepares for calls, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) setup: Option<String>,
     /// How a module is loaded; not needed for a shared object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) module: Option<ModuleOptions>,
@@ -84,6 +88,8 @@ pub(super) struct CallSetup {
     pub(super) input_stride: u64,
     /// The same for the memory that is written.
     pub(super) output_stride: u64,
+    /// Slots that the setup is called for; 0 without one.
+    pub(super) prepared_slots: u32,
     /// The arguments, in order.
     pub(super) args: Vec<WireArg>,
 }
@@ -113,7 +119,20 @@ impl CallSetup {
         Self {
             input_stride: layout.input_bytes,
             output_stride: layout.output_bytes,
+            prepared_slots: 0,
             args: layout.places.iter().enumerate().map(given).collect(),
+        }
+    }
+}
+
+impl CallSetup {
+    /// Gives the inputs of the setup to that, for this many slots.
+    pub(super) fn prepare(&mut self, contract: &Contract, n_slots: u32) {
+        self.prepared_slots = n_slots;
+        for (index, arg) in self.args.iter_mut().enumerate() {
+            if let (WireArg::Input(tensor), true) = (&*arg, contract.is_prepared(index)) {
+                *arg = WireArg::Prepared(tensor.clone());
+            }
         }
     }
 }
@@ -139,6 +158,8 @@ pub(super) enum WireArg {
     Output(WireTensor),
     /// A tensor that is read and written.
     InOut(WireTensor),
+    /// A tensor that the setup reads.
+    Prepared(WireTensor),
 }
 
 impl WireArg {
@@ -330,6 +351,7 @@ impl WorkerReply {
 fn render_setup(setup: &CallSetup) -> Vec<u8> {
     let mut body = setup.input_stride.to_le_bytes().to_vec();
     body.extend(setup.output_stride.to_le_bytes());
+    body.extend(u64::from(setup.prepared_slots).to_le_bytes());
     for arg in &setup.args {
         let (kind, value, tensor) = match arg {
             WireArg::Integer { value } => (0, *value as u64, None),
@@ -337,6 +359,7 @@ fn render_setup(setup: &CallSetup) -> Vec<u8> {
             WireArg::Input(tensor) => (3, tensor.offset, Some(tensor)),
             WireArg::Output(tensor) => (4, tensor.offset, Some(tensor)),
             WireArg::InOut(tensor) => (5, tensor.offset, Some(tensor)),
+            WireArg::Prepared(tensor) => (6, tensor.offset, Some(tensor)),
         };
         body.push(kind);
         body.extend(value.to_le_bytes());
@@ -353,6 +376,7 @@ fn render_setup(setup: &CallSetup) -> Vec<u8> {
 fn parse_setup(body: &[u8]) -> Result<CallSetup, ProtocolError> {
     let mut fields = SetupFields(body);
     let (input_stride, output_stride) = (fields.number()?, fields.number()?);
+    let prepared_slots = u32::try_from(fields.number()?).map_err(|_| UNREADABLE)?;
     let mut args = Vec::new();
     while !fields.0.is_empty() {
         let (kind, value) = (fields.byte()?, fields.number()?);
@@ -362,10 +386,11 @@ fn parse_setup(body: &[u8]) -> Result<CallSetup, ProtocolError> {
             3 => WireArg::Input(fields.tensor(value)?),
             4 => WireArg::Output(fields.tensor(value)?),
             5 => WireArg::InOut(fields.tensor(value)?),
+            6 => WireArg::Prepared(fields.tensor(value)?),
             _ => return Err(UNREADABLE),
         });
     }
-    Ok(CallSetup { input_stride, output_stride, args })
+    Ok(CallSetup { input_stride, output_stride, prepared_slots, args })
 }
 
 /// What is left of the arguments.

@@ -77,6 +77,7 @@ pub(super) fn kernel(
             Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
         },
         entry: entry_of(style).into(),
+        setup: terms.contract.setup.as_ref().map(|setup| setup.entry.clone()),
         module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: false,
@@ -126,6 +127,7 @@ pub(super) fn reference(
             Reference::Command { .. } => String::new(),
         },
         entry: entry.into(),
+        setup: None,
         module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: precision == Precision::Wide,
@@ -437,6 +439,7 @@ kernel_fn = len
             path: module.to_string_lossy().into_owned(),
             shown: "kernel.py".into(),
             entry: "kernel_fn".into(),
+            setup: None,
             module: Some(ModuleOptions {
                 device: None,
                 wide: false,

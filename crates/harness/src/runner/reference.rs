@@ -133,7 +133,7 @@ impl ReferenceRunner {
         self.sensitivity = None;
         if let ReferenceBackend::Worker { arm, .. } = &mut self.speaker {
             arm.renew_limit();
-            arm.set_up(contract, &self.layout)
+            arm.set_up(contract, &self.layout, 1)
                 .map_err(|failure| worker_fails(failure, &case.name, &self.hint))?;
         }
         Ok(())

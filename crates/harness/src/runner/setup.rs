@@ -93,7 +93,9 @@ impl RunnerSetup {
                     return Err(not_made(path).into());
                 }
                 let readable = self.readable(tree, &library);
-                Ok(self.library_program(readable, &library, path, entry))
+                let setup = self.contract.setup.as_ref().map(|setup| setup.entry.clone());
+                let program = self.library_program(readable, &library, path, entry);
+                Ok(WorkerProgram { setup, ..program })
             }
             Kernel::Python { path, style } => {
                 let file = dir.join(path);
@@ -119,6 +121,7 @@ impl RunnerSetup {
             path: library.to_string_lossy().into_owned(),
             shown: shown.to_owned(),
             entry: entry.to_owned(),
+            setup: None,
             module: None,
             passes_outputs: false,
             server: None,

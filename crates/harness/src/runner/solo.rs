@@ -2,7 +2,8 @@
 //! those of the tuner, which first screens a setting.
 
 use super::affinity::CpuAffinity;
-use super::arm::{BatchTiming, KernelWorker};
+use super::arm::KernelWorker;
+use super::batch_timing::BatchTiming;
 use super::block_cost::{ClockTimes, sample_of};
 use super::buffers::{KernelBuffers, KernelCall, sizes_of};
 use super::check;
@@ -118,12 +119,14 @@ impl SoloKernel {
         self.arm.renew_limit();
         self.launches = LaunchTimes::default();
         self.buffers.set(&self.contract, case)?;
-        on_case(self.arm.set_up(&self.contract, self.buffers.layout()), case)
+        let (layout, n_slots) = (self.buffers.layout(), self.buffers.n_slots());
+        on_case(self.arm.set_up(&self.contract, layout, n_slots), case)
     }
 
     fn batch(&mut self, calls: u32) -> WorkerResult<BatchTiming> {
         let calls = self.buffers.nominal_calls(calls)?;
-        let cover = launch_cover::cover([&self.launches; 2], calls.len());
+        let cover =
+            launch_cover::cover([&self.launches; 2], calls.len(), self.contract.timing.launch);
         let turn = run(&mut self.arm, &mut self.buffers, &calls, cover)?;
         self.launches.add(calls.len(), &turn.worker_timing);
         Ok(turn)

@@ -179,8 +179,8 @@ def import_torch(device):
     return torch
 
 
-def load(path, entry, how):
-    """The function or the model of a module."""
+def load(path, entry, setup, how):
+    """The function or the model of a module, and the function that prepares for calls, or None."""
     if how["alone"]:
         name = "reference"
     else:
@@ -197,7 +197,10 @@ def load(path, entry, how):
     thing = getattr(module, entry, None)
     if thing is None:
         raise Refusal("entry")
-    return model(module, thing, how) if isinstance(thing, type) else thing
+    prepare = getattr(module, setup, None) if setup else None
+    if setup and not callable(prepare):
+        raise Refusal("setup")
+    return model(module, thing, how) if isinstance(thing, type) else thing, prepare
 
 
 def model(module, of, how):
@@ -235,17 +238,17 @@ def why(error, path):
 
 
 def begin(hello):
-    """Loads the module, and returns its function."""
+    """Loads the module, and returns its function and what prepares for calls, or None."""
     module = hello["module"]
     if module["device"] is not None:
         import_torch(module["device"])
-    function = load(hello["path"], hello["entry"], module)
+    functions = load(hello["path"], hello["entry"], hello.get("setup"), module)
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_grad_enabled(False)
     gc.collect()
     gc.freeze()
-    return function
+    return functions
 
 
 def become(request, fds, middle):
@@ -360,9 +363,14 @@ def play(where):
     how = {"alone": False, "hidden": [], "seed": 2, "wide": False, "device": device}
     if device is not None:
         import_torch(device)
-    function = load(os.path.abspath(call["path"]), call["entry"], how)
+    path = os.path.abspath(call["path"])
+    function, setup = load(path, call["entry"], call["setup"], how)
     is_given = lambda arg: call["passes_outputs"] or arg.get("file") or arg["kind"] != "tensor"
-    args = [played(arg, where, device) for arg in call["args"] if is_given(arg)]
+    given = [(arg, played(arg, where, device)) for arg in call["args"] if is_given(arg)]
+    args = [made for arg, made in given if not arg.get("prepared")]
+    if setup is not None:
+        of_setup = [made for arg, made in given if arg["kind"] != "tensor" or arg.get("prepared")]
+        args.insert(0, setup(*of_setup))
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_grad_enabled(False)

@@ -15,7 +15,7 @@ use karve_os::native::{
 };
 use karve_os::process::{self, ReadableTree};
 use karve_os::{native, plain_work};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -23,6 +23,9 @@ use std::time::Instant;
 /// A worker that has loaded its kernel.
 struct LoadedKernel {
     entry: EntryPoint,
+    /// What prepares for calls, and what it left for each slot.
+    setup_entry: Option<EntryPoint>,
+    states: Vec<Cell<usize>>,
     input: WorkerMemory,
     output: WorkerMemory,
     /// What the kernel runs on, if not the host.
@@ -45,6 +48,15 @@ struct PreparedCall {
 enum BufferSide {
     Input,
     Output,
+    /// What the setup left, or where it leaves it.
+    State(CallPurpose),
+}
+
+/// What is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallPurpose {
+    Kernel,
+    Setup,
 }
 
 /// Handles requests until karve closes the connection.
@@ -89,10 +101,7 @@ fn serve_after(confine: Confinement) {
                 Err(why) => WorkerReply::Failed(why),
             },
             (WorkerRequest::Setup(setup), Some(worker)) => match worker.prepare(&setup) {
-                Ok(prepared) => {
-                    worker.setup = Some(prepared);
-                    WorkerReply::Done
-                }
+                Ok(()) => WorkerReply::Done,
                 Err(why) => WorkerReply::Failed(why),
             },
             (WorkerRequest::Batch { slots, extra }, Some(worker)) => worker.batch(&slots, extra),
@@ -125,11 +134,48 @@ impl LoadedKernel {
         };
         // From here on, candidate code runs.
         let entry = native::load(&path, &entry).map_err(|failure| refused_by_loader(&failure))?;
-        Ok(Self { input, output, device, spin_rate: OnceCell::new(), entry, setup: None })
+        let setup_entry = match &hello.setup {
+            None => None,
+            Some(setup) => {
+                let loaded = native::load(&path, &name(setup)?);
+                Some(loaded.map_err(|failure| match failure {
+                    LoadFailure::Entry(said) => refusal("setup", &said),
+                    LoadFailure::Library(_) => refused_by_loader(&failure),
+                })?)
+            }
+        };
+        Ok(Self {
+            entry,
+            setup_entry,
+            states: Vec::new(),
+            input,
+            output,
+            device,
+            setup: None,
+            spin_rate: OnceCell::new(),
+        })
     }
 
-    fn prepare(&self, setup: &CallSetup) -> Result<PreparedCall, String> {
-        PreparedCall::new(setup, self.device.as_ref())
+    /// Takes the arguments of following calls, and prepares for them.
+    fn prepare(&mut self, setup: &CallSetup) -> Result<(), String> {
+        let calls = [CallPurpose::Setup, CallPurpose::Kernel]
+            .map(|purpose| PreparedCall::new(setup, purpose, self.device.as_ref()));
+        let [of_setup, of_kernel] = calls;
+        if let Some(entry) = &self.setup_entry {
+            let of_setup = of_setup?;
+            // A slot keeps what it has, so that a setup can use its memory again.
+            let wanted = self.states.len().max(setup.prepared_slots as usize);
+            self.states.resize_with(wanted, Cell::default);
+            for slot in 0..setup.prepared_slots {
+                let call = of_setup.call(self, CallSlot { input: slot, output: slot });
+                entry.call(&call.ok_or("a slot outside the memory")?);
+            }
+            if let Some(device) = &self.device {
+                device.gpu.synchronize().map_err(fault)?;
+            }
+        }
+        self.setup = Some(of_kernel?);
+        Ok(())
     }
 
     fn fence(&self, [input, output]: &[Vec<SlotRange>; 2]) -> Result<(), String> {
@@ -222,13 +268,27 @@ fn kind_of(said: &str) -> &'static str {
 }
 
 impl PreparedCall {
-    fn new(setup: &CallSetup, device: Option<&GpuClock>) -> Result<Self, String> {
+    fn new(
+        setup: &CallSetup,
+        purpose: CallPurpose,
+        device: Option<&GpuClock>,
+    ) -> Result<Self, String> {
         let (mut list, mut pointers) = (RegisterList::default(), Vec::new());
+        if setup.prepared_slots > 0 {
+            let at = list.integer(0).ok_or("too many arguments")?;
+            pointers.push((at, BufferSide::State(purpose), 0));
+        }
         for given in &setup.args {
             let placed = match given {
+                WireArg::Input(_) | WireArg::Output(_) | WireArg::InOut(_)
+                    if purpose == CallPurpose::Setup =>
+                {
+                    continue;
+                }
+                WireArg::Prepared(_) if purpose == CallPurpose::Kernel => continue,
                 WireArg::Float { bits, single } => list.float(f64::from_bits(*bits), *single),
                 WireArg::Integer { value } => list.integer(*value as usize).map(drop),
-                WireArg::Input(tensor) => {
+                WireArg::Input(tensor) | WireArg::Prepared(tensor) => {
                     list.integer(0).map(|at| pointers.push((at, BufferSide::Input, tensor.offset)))
                 }
                 WireArg::Output(tensor) | WireArg::InOut(tensor) => {
@@ -259,6 +319,13 @@ impl PreparedCall {
                 BufferSide::Output => {
                     let start = self.output_stride.checked_mul(u64::from(slot.output))?;
                     worker.output.address(start.checked_add(*offset)?)
+                }
+                BufferSide::State(purpose) => {
+                    let state = worker.states.get(slot.input as usize)?;
+                    Some(match purpose {
+                        CallPurpose::Kernel => state.get(),
+                        CallPurpose::Setup => state.as_ptr() as usize,
+                    })
                 }
             };
             registers.integers[*index] = address?;

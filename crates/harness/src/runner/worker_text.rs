@@ -102,6 +102,8 @@ pub(super) struct WorkerNames {
     pub(super) shown: String,
     /// The function.
     pub(super) entry: String,
+    /// The function that prepares for calls, if there is one.
+    pub(super) setup: Option<String>,
     /// Where its text is kept for the user.
     pub(super) scratch: PathBuf,
 }
@@ -121,7 +123,7 @@ pub(super) fn passed(names: &WorkerNames, said: &str) -> String {
 }
 
 fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
-    let WorkerNames { shown, entry, .. } = names;
+    let WorkerNames { shown, entry, setup, .. } = names;
     Some(match (code, args) {
         ("raised", [class, line]) => {
             let class = listed(EXCEPTIONS, class).unwrap_or("an exception of its own kind");
@@ -150,6 +152,10 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
             format!("a result is {found} instead of {}", listed(ELEMENTS, wanted)?)
         }
         ("entry", []) => format!("{shown} does not define `{entry}`"),
+        ("setup", []) => match setup {
+            Some(setup) => format!("{shown} does not define the function `{setup}`"),
+            None => return None,
+        },
         ("function", []) => format!("`{entry}` is not a function"),
         ("library", []) => format!("{shown} cannot be loaded"),
         ("symbol", []) => format!("{shown} cannot be loaded: it uses an undefined symbol"),
@@ -252,6 +258,7 @@ mod tests {
             path: "/nonexistent/kernel.py".into(),
             shown: "kernel.py".into(),
             entry: "kernel_fn".into(),
+            setup: Some("pack".into()),
             scratch: PathBuf::from("/nonexistent"),
         }
     }
@@ -296,6 +303,7 @@ mod tests {
             ("raised\tMyError\t1", "Python: an exception of its own kind at kernel.py:1"),
             ("elements\tfloat64\tfloat32", "a result is float64 instead of float32"),
             ("entry", "kernel.py does not define `kernel_fn`"),
+            ("setup", "kernel.py does not define the function `pack`"),
             ("replaced", "it replaces functions of PyTorch"),
             ("fault\t700\nsecret", "on the GPU: an illegal memory access"),
             ("fault\t3", "an error of the GPU"),

@@ -16,10 +16,11 @@ use karve_harness::git::Repo;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_harness::{git, project_file};
+use karve_numerics::contract::Contract;
 use karve_os::device::gpu;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
-use karve_os::sandbox::{HostSupport, Sandbox};
+use karve_os::sandbox::{HostSupport, OPEN_ON_DEVICE, Sandbox};
 use karve_os::text::{counted, safe};
 use karve_os::{host, process};
 use karve_profile::profilers::perf::NO_COUNTERS;
@@ -200,6 +201,10 @@ fn examine_sandbox(charter: &Charter, findings: &mut DoctorReport) {
         return;
     }
     findings.fine("sandbox", layers);
+    if charter.contract.as_deref().is_some_and(Contract::is_on_device) {
+        let hint = "SECURITY.md says how karve checks what cannot be locked";
+        findings.add(FindingLevel::Note, "sandbox", OPEN_ON_DEVICE, Some(hint));
+    }
     let hint = "see SECURITY.md for the guarantees that remain; sandbox.mode = \"require\" in \
     karve.toml refuses to run like this";
     for missing in offer.missing() {

@@ -2,6 +2,7 @@
 
 use super::contract_file::{
     AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, OutputsName,
+    SetupTable,
 };
 use super::file::ConfigFile;
 use super::source::ConfigSource;
@@ -10,7 +11,8 @@ use karve_core::charter::Metric;
 use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
-    Arg, ArgKind, CallWork, Contract, DeviceTiming, Kernel, Precision, PythonRuntime, Reference,
+    Arg, ArgKind, CallWork, Contract, DeviceTiming, Kernel, Precision, PythonRuntime, PythonStyle,
+    Reference, SetupCall,
 };
 use karve_numerics::draw::{Draw, InputPattern};
 use karve_numerics::tensor::Dtype;
@@ -94,6 +96,7 @@ pub(super) fn contract_of(
             flops: table.flops.as_ref().map(|Scalar(text)| text.clone()),
             bytes: table.bytes.as_ref().map(|Scalar(text)| text.clone()),
         },
+        setup: setup_of(source, table)?,
         timing: timing_of(source, table)?,
     };
     check(source, &contract, cases)?;
@@ -176,6 +179,39 @@ fn kernel_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Kernel>
             .error_at("contract", "[contract] must name one kernel")
             .hint("write library = \"build/kernel.so\" with its entry, or python = \"kernel.py\"")),
     }
+}
+
+/// What prepares for calls. Some inputs must be left for these, or it could do all of the work.
+fn setup_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Option<SetupCall>> {
+    let Some(SetupTable { entry, inputs }) = &table.setup else {
+        return Ok(None);
+    };
+    let refused = |what: String, hint: &str| {
+        let hint = format!("{hint}; see \"Setup\" in docs/contract.md");
+        Err(source.error_at("contract.setup", what).hint(hint))
+    };
+    if table.style == Some(PythonStyle::Models) || table.inputs.is_some() {
+        let what = "a setup needs `args` and a function".to_owned();
+        return refused(what, "a model is prepared by its constructor: remove [contract.setup]");
+    }
+    let tensors: Vec<&str> = table
+        .args
+        .iter()
+        .filter(|arg| arg.kind == ArgKindName::Input)
+        .map(|arg| arg.name.as_str())
+        .collect();
+    if let Some(name) = inputs.iter().find(|name| !tensors.contains(&name.as_str())) {
+        let what = format!("`{}` is not an argument of kind \"input\"", shown(name));
+        return refused(what, &format!("those are: {}", tensors.join(", ")));
+    }
+    let is_left = |arg: &&ArgTable| {
+        matches!(arg.kind, ArgKindName::Input | ArgKindName::Inout) && !inputs.contains(&arg.name)
+    };
+    if !table.args.iter().any(|arg| is_left(&arg)) {
+        let what = "the setup gets all inputs, so it could do all of the work".to_owned();
+        return refused(what, "leave those out of `inputs` that change from call to call");
+    }
+    Ok(Some(SetupCall { entry: entry.clone(), inputs: inputs.clone() }))
 }
 
 /// What runs Python files, if there are any.

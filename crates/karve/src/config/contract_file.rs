@@ -45,6 +45,8 @@ pub(super) struct ContractTable {
     pub(super) inputs: Option<InputsName>,
     /// The reference that defines the correct result.
     pub(super) reference: ReferenceTable,
+    /// A function that prepares for calls, and is not timed.
+    pub(super) setup: Option<SetupTable>,
     /// How close a result must be; `default` by default.
     pub(super) accuracy: Option<AccuracyName>,
     /// How many terms are summed for one element of the result, such as `K`; 1 by default.
@@ -69,6 +71,18 @@ pub(super) struct ContractTable {
     /// the listed ones, where the incumbent is right; `any` by default.
     #[schemars(with = "Option<ShapesName>")]
     pub(super) shapes: Option<CheckedShapes>,
+}
+
+/// A function that prepares for calls, and is not timed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetupTable {
+    /// Its name, where the kernel is.
+    #[schemars(length(min = 1))]
+    pub(super) entry: String,
+    /// The inputs that it gets, besides all scalars. The kernel gets its result instead of them.
+    #[schemars(length(min = 1, max = 24))]
+    pub(super) inputs: Vec<String>,
 }
 
 /// The shapes on which a kernel must be right.

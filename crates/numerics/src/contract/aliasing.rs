@@ -47,7 +47,9 @@ impl Contract {
                 Some(PlacedArg::Input(region) | PlacedArg::Output(region)) => region.elements,
                 Some(PlacedArg::Integer(_) | PlacedArg::Float(_)) | None => 0,
             };
-            let Some(draw) = draw_of(arg).filter(|draw| draw.varies()) else {
+            // What the setup gets stays the same until it is called again.
+            let changes = !self.is_prepared(index);
+            let Some(draw) = draw_of(arg).filter(|draw| changes && draw.varies()) else {
                 continue;
             };
             let of = Box::new(draw.clone());

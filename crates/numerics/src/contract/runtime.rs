@@ -25,6 +25,15 @@ impl PythonRuntime {
     }
 }
 
+/// A call that prepares for all following ones, and is not timed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupCall {
+    /// The function, where the kernel is.
+    pub entry: String,
+    /// The inputs that it gets, besides all scalars. The kernel gets its result instead of them.
+    pub inputs: Vec<String>,
+}
+
 /// How calls on a device are timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceTiming {

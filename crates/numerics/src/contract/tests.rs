@@ -52,6 +52,7 @@ fn contract(args: Vec<Arg>) -> Contract {
         shapes: CheckedShapes::default(),
         modules: PythonRuntime::default(),
         work: CallWork::default(),
+        setup: None,
         timing: DeviceTiming::default(),
     }
 }

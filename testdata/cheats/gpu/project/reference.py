@@ -3,6 +3,6 @@
 import torch
 
 
-def reference_fn(x, y, a, b):
+def reference_fn(x, y, a, b, *sizes):
     z = torch.softmax(x, dim=1) * x.shape[1] * y + x
     return z, torch.matmul(a, b)

@@ -32,6 +32,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
     let mut script = scripted(speed, flops);
     let output = ArgKind::Output { shape: vec!["M".into(), "M".into()] };
     script.charter.contract = Some(Box::new(Contract {
+        setup: None,
         timing: Default::default(),
         kernel: Kernel::Library { path: "kernel.so".into(), entry: "f".into() },
         args: vec![Arg { name: "c".into(), dtype: Dtype::F32, kind: output }],

@@ -66,7 +66,7 @@ impl DrawList {
         let (PlacedArg::Input(region) | PlacedArg::Output(region)) = layout.places[index] else {
             return;
         };
-        match contract.element_layers(layout, index, call.inputs()) {
+        match contract.element_layers(layout, index, view.inputs(call, index)) {
             Some(layers) => {
                 let bytes = layout.dtypes[index].bytes() as u64;
                 for (ElementLayer { from, count, draw }, layer) in layers.into_iter().zip(0..) {
@@ -75,7 +75,7 @@ impl DrawList {
             }
             None => {
                 let mut bytes = vec![0; region.bytes as usize];
-                contract.fill(layout, index, call.inputs(), &mut bytes);
+                contract.fill(layout, index, view.inputs(call, index), &mut bytes);
                 self.uploads.push((at, bytes));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{BufferView, KernelCall, plausible, spare_slots};
 use crate::runner::memory::HostMemory;
-use karve_numerics::contract::{CallLayout, Contract, PlacedArg, TensorRegion};
+use karve_numerics::contract::{CallLayout, PlacedArg, TensorRegion};
 use karve_numerics::draw::{self, Poison};
 
 /// Draws the inputs of calls.
@@ -10,7 +10,7 @@ pub(super) fn fill(memory: &mut HostMemory, view: &BufferView<'_>, calls: &[Kern
     let bytes = view.layout.input_bytes;
     let memory = memory.input.part_mut(0, u64::from(view.n_slots) * bytes);
     for (call, slot) in in_slots(memory, bytes, calls).0 {
-        fill_slot(view.contract, view.layout, call, slot);
+        fill_slot(view, call, slot);
     }
 }
 
@@ -20,7 +20,7 @@ pub(super) fn poison(memory: &mut HostMemory, view: &BufferView<'_>, calls: &[Ke
     let memory = memory.output.part_mut(0, u64::from(view.n_slots) * bytes);
     let (used, spare) = in_slots(memory, bytes, calls);
     for (call, slot) in used {
-        poison_slot(view.contract, view.layout, call, slot);
+        poison_slot(view, call, slot);
     }
     // What one arm leaves there, the other must not find.
     for (at, slot) in spare {
@@ -41,7 +41,7 @@ pub(super) fn drawn(view: &BufferView<'_>, index: usize, call: &KernelCall, to: 
         (view.layout.places[index], view.contract.args[index].draw())
     {
         to.resize(region.bytes as usize, 0);
-        view.contract.fill(view.layout, index, call.inputs(), to);
+        view.contract.fill(view.layout, index, view.inputs(call, index), to);
     }
 }
 
@@ -122,15 +122,17 @@ fn in_slots<'a>(
     (used, spare.collect())
 }
 
-fn fill_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
+fn fill_slot(view: &BufferView<'_>, call: &KernelCall, slot: &mut [u8]) {
+    let BufferView { contract, layout, .. } = view;
     for (index, place) in layout.places.iter().enumerate() {
         if let PlacedArg::Input(region) = place {
-            contract.fill(layout, index, call.inputs(), &mut slot[range(*region)]);
+            contract.fill(layout, index, view.inputs(call, index), &mut slot[range(*region)]);
         }
     }
 }
 
-fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot: &mut [u8]) {
+fn poison_slot(view: &BufferView<'_>, call: &KernelCall, slot: &mut [u8]) {
+    let BufferView { contract, layout, .. } = view;
     for (from, to) in layout.guards() {
         guard(call, from, &mut slot[from as usize..to as usize]);
     }
@@ -139,7 +141,7 @@ fn poison_slot(contract: &Contract, layout: &CallLayout, call: &KernelCall, slot
         let dtype = layout.dtypes[index];
         let part = &mut slot[range(region)];
         if contract.args[index].draw().is_some() {
-            contract.fill(layout, index, call.inputs(), part);
+            contract.fill(layout, index, view.inputs(call, index), part);
         } else {
             draw::poison(call.poison.with(&of), call.poison_seed(index), dtype, part);
         }

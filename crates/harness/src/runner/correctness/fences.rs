@@ -30,7 +30,7 @@ impl CorrectnessCheck<'_> {
 
     fn check_edge(&mut self, contract: &Contract, edge: TensorEdge) -> GateResult<()> {
         self.buffers.set(contract, self.case)?;
-        self.buffers.set_edge(edge);
+        self.buffers.set_edge(edge)?;
         let fences = self.buffers.layout().fences(page_bytes());
         on_case(self.arm.fence(fences), self.case)?;
         self.set_up(CheckedArm::Own)?;

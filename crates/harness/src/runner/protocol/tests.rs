@@ -22,6 +22,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             WorkerHello {
                 path,
                 entry: "f".into(),
+                setup: Some("pack".into()),
                 input_bytes: bytes,
                 output_bytes: 1,
                 tree: ReadableTree::default(),
@@ -38,11 +39,17 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
             WorkerRequest::Fence([vec![[from, to]; 2], vec![[to, from]; 3]])
         }),
         (any::<u64>(), prop::collection::vec(argument(), 0..30)).prop_map(|(stride, args)| {
-            WorkerRequest::Setup(CallSetup { input_stride: stride, output_stride: 64, args })
+            WorkerRequest::Setup(CallSetup {
+                input_stride: stride,
+                output_stride: 64,
+                prepared_slots: stride as u32,
+                args,
+            })
         }),
         (any::<bool>(), any::<u64>()).prop_map(|(wide, seed)| WorkerRequest::Hello(WorkerHello {
             path: "kernel.py".into(),
             entry: "kernel_fn".into(),
+            setup: None,
             input_bytes: 1,
             output_bytes: 1,
             tree: ReadableTree { root: "/t".into(), ..Default::default() },

@@ -12,7 +12,8 @@ use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, strateg
 use karve_core::profile::Profile;
 use karve_core::spending::{AgentUsage, TurnPurpose};
 use karve_core::view::ItemView;
-use karve_numerics::contract::CaseTensorError;
+use karve_numerics::contract::{CaseTensorError, Contract};
+use karve_os::sandbox::OPEN_ON_DEVICE;
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 use std::collections::{BTreeMap, BTreeSet};
@@ -214,12 +215,14 @@ fn measuring(source: &ReportSource<'_>) -> Value {
             overall => Serde(result.comparison.overall),
         }
     });
+    let is_on_device = source.charter.contract.as_deref().is_some_and(Contract::is_on_device);
     let host = campaign.preparation().map(|preparation| {
         let facts = preparation.environment.facts.iter();
         let facts = facts.map(|(name, value)| source.line(&format!("{name}: {value}"), CELL_MAX));
         context! {
             hash => source.line(&preparation.harness_hash, CELL_MAX),
             is_sandboxed => preparation.environment.facts.contains_key("sandbox"),
+            open => is_on_device.then_some(OPEN_ON_DEVICE),
             facts => facts.collect::<Vec<_>>(),
         }
     });
