@@ -108,7 +108,8 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
             "a contract, under which karve draws the inputs: \"karve contract FILE:FUNCTION\""
                 .into(),
             format!(
-                "your word after reading the diff: karve answer \"allow {round}\", and submit it again"
+                "your word after reading the diff: karve answer \"allow {round}\", then submit it \
+                 again"
             ),
         ];
     }

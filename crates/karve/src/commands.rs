@@ -56,7 +56,6 @@ use karve_os::error::Result;
   karve run --yes --hours 8       run a campaign overnight; resume it with \"karve run\"
   karve report                    what got faster, by how much, and why the rest was dropped
   karve bench main .              is the worktree faster than main? without a campaign
-  karve tune --budget 10m         find good knob values in few trials
 
 Exit codes: 0 success, 1 check failed, 2 usage or karve.toml, 3 environment, 4 busy,
 70 a bug in karve, 130 stopped by the user.")]

@@ -333,8 +333,8 @@ fn no_peak(campaign: &Campaign) -> &'static str {
     let is_measured = campaign.baseline().is_some_and(|b| !b.peak.is_empty() || b.roof.is_some());
     match is_measured {
         false => {
-            "No peak of the device was measured: \"karve roofline\" measures one, and commands.peak \
-             may report one."
+            "No peak of the device was measured: \"karve roofline\" measures one, and \
+             commands.peak may report one."
         }
         true => {
             "The work of a case is not known: flops and bytes of [contract], or metric.bytes, in \
