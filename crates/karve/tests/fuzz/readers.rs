@@ -428,8 +428,8 @@ fn worker_seeds() -> Vec<Vec<u8>> {
     let number = |value: u64| value.to_le_bytes().to_vec();
     let arg = |kind: u8, value: u64| [vec![kind], number(value)].concat();
     let tensor = |kind| [arg(kind, 0), b"\x03f32\x02".to_vec(), number(2), number(2)].concat();
-    let strides = [number(64), number(64)].concat();
-    let setup = [strides, arg(0, 3), arg(1, 5), arg(2, 5), tensor(3), tensor(4), tensor(5)];
+    let slots = [number(64), number(64), number(0)].concat();
+    let setup = [slots, arg(0, 3), arg(1, 5), arg(2, 5), tensor(3), tensor(4), tensor(5)];
     vec![
         message(b'H', hello.to_string().as_bytes()),
         message(b'S', &setup.concat()),
