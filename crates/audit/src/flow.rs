@@ -4,6 +4,7 @@
 //! A grammar breaks functions down into the few things that matter here; the rest is the same for
 //! every language.
 
+use super::caller_memory;
 use super::memo;
 use super::names::{is_listed, is_version, is_weight};
 use super::numbers::{callee, compares_all};
@@ -351,6 +352,7 @@ impl AnalyzedFile<'_> {
         }
         memo::examine(self, &flows, &mut cached, reading);
         state::examine(self, &flows, &cached, reading);
+        caller_memory::examine(self, &flows, reading);
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
             reading.note("unaudited", "fuel", 0, what);

@@ -9,6 +9,7 @@ mod asm_reads;
 mod build_files;
 mod c;
 mod c_flow;
+mod caller_memory;
 mod copies;
 mod flow;
 mod groups;
@@ -86,12 +87,29 @@ pub fn audit(changes: &[FileChange], scene: &AuditContext<'_>) -> Vec<AuditFindi
     before.connect();
     after.connect();
     let mut findings = after.beyond(&before);
+    findings.extend(changes.iter().filter_map(shadowed));
     if let Some(unread) = changes.get(FILES_MAX) {
         let what = format!("only {FILES_MAX} files of a change are read");
         findings.extend(finding("unaudited", &unread.path, 0, what));
     }
     let weighed = findings.into_iter().filter_map(|found| scene.rule.weigh(found));
     in_order(weighed.collect())
+}
+
+/// A new file that is found in place of a module or header that the harness may use.
+fn shadowed(change: &FileChange) -> Option<AuditFinding> {
+    let path = &change.path;
+    let name = path.rsplit('/').find(|part| *part != "__init__.py").unwrap_or(path);
+    let is_package = path.ends_with("/__init__.py");
+    let module = name.split_once('.').filter(|(_, rest)| ["py", "pyi", "so"].contains(rest));
+    let module = module.map(|(stem, _)| stem).or_else(|| is_package.then_some(name));
+    let is_known = module.is_some_and(|module| names::is_listed("python-modules", module))
+        || names::is_listed("c-headers", name);
+    if change.before.is_some() || change.after.is_none() || !is_known {
+        return None;
+    }
+    let what = format!("the new file {name} is found in place of the standard one");
+    finding("patching", path, 0, what)
 }
 
 /// The finding of a function that has no part in the results, which only running can show.
@@ -126,6 +144,12 @@ impl VersionMatches {
             return;
         };
         let text = String::from_utf8_lossy(bytes);
+        // Python ends a line, and with it a comment, at a carriage return.
+        let ends_lines = path.ends_with(".py") && text.contains('\r');
+        let text = match ends_lines {
+            true => Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")),
+            false => text,
+        };
         let mut reading = FileFacts::of(scene);
         read(path, bytes, &text, scene, &mut reading);
         let lines: Vec<u64> = text.lines().map(|line| hash_of(line.trim())).collect();

@@ -98,6 +98,17 @@ fn owner(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
         return;
     }
     let parent = tree.parent(node).filter(|_| member == "flags");
+    // Protecting an array tells nothing.
+    let is_set = parent.and_then(|parent| {
+        let statement = tree.parent(parent)?;
+        let sets = tree.kind(statement) == "assignment"
+            && tree.child(statement, "left") == Some(parent)
+            && tree.child_text(statement, "right") == "False";
+        sets.then_some(())
+    });
+    if is_set.is_some() {
+        return;
+    }
     let asked = parent.map(|parent| match tree.kind(parent) {
         "attribute" => tree.child_text(parent, "attribute").to_owned(),
         "subscript" => {

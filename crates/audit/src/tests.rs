@@ -86,6 +86,18 @@ fn every_cheat_is_found_by_the_rule_it_names() {
 }
 
 #[test]
+fn a_new_file_in_place_of_a_standard_one_is_forbidden() {
+    for path in ["src/statistics.py", "src/numpy/__init__.py", "math.h", "include/chrono"] {
+        let findings = found(path, None, "");
+        assert_eq!(rules_of(&findings, Severity::Forbidden), ["patching"].into(), "{path}");
+        assert!(found(path, Some(""), "").is_empty(), "{path} was there");
+    }
+    for path in ["src/blur.py", "src/blur/__init__.py", "src/__init__.py", "kernel.h"] {
+        assert!(found(path, None, "").is_empty(), "{path}");
+    }
+}
+
+#[test]
 fn no_honest_kernel_is_forbidden_and_only_what_it_names_is_suspicious() {
     let samples = samples("honest");
     assert!(samples.len() >= 10, "{}", samples.len());

@@ -17,12 +17,15 @@ pub use plausible::{
 
 pub use proof::{
     GHOST_RULE, GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round,
-    buffer_in, has_ghost, remaining, state_in,
+    buffer_in, has_ghost, output_in, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::{CHECKSUM_REL_MAX, SeedReaction, differing_checksum};
 pub use training::{StepTrace, is_grouped, is_skewed, lacks_skew, trace};
-pub use work::{CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, objection};
+pub use work::{
+    CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, can_tell_by_computing,
+    objection,
+};
 
 use crate::measurement::Gate;
 use serde::{Deserialize, Serialize};

@@ -190,13 +190,15 @@ pub fn ends_kernel(line: &str) -> bool {
     line.trim_start().starts_with("#[cfg(test)]") || line.starts_with("if __name__")
 }
 
-/// A line without its comment; none if it is a directive, an import or a comment.
+/// A line without its comment and without what follows a quotation mark; none if it is a directive, an
+/// import or a comment.
 pub fn code_of(line: &str) -> &str {
     let trimmed = line.trim_start();
-    let skipped = ["#", "//", "/*", "*", "import ", "from ", "use ", "include", "--", "@"];
-    if skipped.iter().any(|start| trimmed.starts_with(start)) || trimmed.contains('"') {
+    let skipped = ["#", "//", "/*", "* ", "*/", "import ", "from ", "use ", "include", "--", "@"];
+    if trimmed == "*" || skipped.iter().any(|start| trimmed.starts_with(start)) {
         return "";
     }
+    let line = line.split('"').next().unwrap_or_default();
     line.split("//").next().unwrap_or_default().split(" #").next().unwrap_or_default()
 }
 
@@ -214,6 +216,18 @@ void blur(const float *in, float *out, int n) {
     }
 }
 ";
+
+    #[test]
+    fn code_next_to_a_string_or_behind_a_star_counts() {
+        assert_eq!(
+            code_of("    return np.sort(x, kind=\"stable\")"),
+            "    return np.sort(x, kind="
+        );
+        assert_eq!(code_of("    *b = 1.0 / (1.0 + e);"), "    *b = 1.0 / (1.0 + e);");
+        for comment in [" * a + b", " */", " *", "\"\"\"a + b", "// a + b", "# a"] {
+            assert_eq!(code_of(comment).trim(), "", "{comment}");
+        }
+    }
 
     fn check(line: &str, want: &[&str]) {
         let found = mutants_in("k.c", line);

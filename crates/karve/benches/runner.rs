@@ -204,6 +204,7 @@ fn terms(tree: &Path) -> RunnerSetup {
             work: Default::default(),
             setup: None,
             timing: Default::default(),
+            undeclared: Vec::new(),
         },
         weights: 0,
         workdir: String::new(),

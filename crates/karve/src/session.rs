@@ -28,6 +28,9 @@ use std::path::Path;
 /// How many names are tried before giving up.
 const NAMES_MAX: u32 = 1_000;
 
+/// Names of up to this many characters are similar by chance.
+const SHORT_NAME: usize = 3;
+
 /// Which campaign to run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionPlan {
@@ -333,8 +336,11 @@ fn plan_without_agenda(
         .hint("set campaign.name in karve.toml"))
 }
 
-/// A new campaign with nearly the name of an existing one is a slip.
+/// A new campaign with nearly the name of an existing one is a slip, unless all names are short.
 fn refuse_similar(name: &str, root: &Path) -> Result<()> {
+    if name.chars().count() <= SHORT_NAME {
+        return Ok(());
+    }
     let there: Vec<String> = store::list(root)?.iter().map(CampaignDir::name).collect();
     match karve_os::text::nearest(name, &there.iter().map(String::as_str).collect::<Vec<_>>()) {
         None => Ok(()),

@@ -73,6 +73,7 @@ fn terms(dir: &Path) -> RunnerSetup {
         contract: Contract {
             setup: None,
             timing: Default::default(),
+            undeclared: Vec::new(),
             kernel: Kernel::Library { path: "kernel.so".into(), entry: "kernel".into() },
             args: vec![
                 arg("n", Dtype::I64, scalar("n")),

@@ -10,7 +10,7 @@ mod cross;
 mod passes;
 mod rules;
 
-pub use classes::{PairedError, judge_overall, judge_timed};
+pub use classes::{PairedError, judge_nominal, judge_overall, judge_timed};
 pub use cross::{CrossBound, CrossCheckResult, agree};
 pub use passes::{
     AgreeRequest, CompareLimits, ComparePass, FIGURES, PassItem, RunPass, agree_on, measure_on,
@@ -63,6 +63,9 @@ impl Tolerance {
     }
 }
 
+/// An element that differs by more than this share of its reference is off.
+pub const OFF_SHARE: f64 = 1.0 / 64.0;
+
 /// The result of comparing an output with its reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorStats {
@@ -110,6 +113,10 @@ pub struct ErrorStats {
     /// is a normal number. Not counted on a device.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: usize,
+    /// Elements that are off by more than [`OFF_SHARE`] of the reference, which is a normal number.
+    /// Not counted on a device.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub off: usize,
     /// The first element beyond the tolerance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_bad: Option<usize>,
@@ -141,6 +148,7 @@ pub fn measure(out: &[f64], reference: &[f64], tolerance: &Tolerance) -> ErrorSt
                 stats.max_rel = stats.max_rel.max(relative).min(f64::MAX);
                 let is_lost = r.abs() >= kinds.normal && relative > 0.5;
                 stats.lost += usize::from(is_lost);
+                stats.off += usize::from(r.abs() >= kinds.normal && relative > OFF_SHARE);
                 match rounded.get(i) {
                     Some(rounded) => o == rounded,
                     None => difference <= limit + tolerance.relative * r.abs(),

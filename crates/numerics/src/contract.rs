@@ -17,6 +17,7 @@ mod mixture;
 mod runtime;
 mod scalars;
 mod shapes;
+mod wider;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
@@ -68,6 +69,9 @@ pub struct Contract {
     /// Threads that the kernel may use.
     #[serde(default = "one")]
     pub threads: u32,
+    /// Inputs whose draw is a default, so that no range is declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undeclared: Vec<String>,
     /// Additional draws of every floating-point input; their results must be right too.
     #[serde(default)]
     pub hostile: Vec<Draw>,

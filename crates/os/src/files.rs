@@ -73,6 +73,24 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A name as one part of a path: nothing in it leads elsewhere.
+pub fn path_part(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || "._-=,+".contains(c) { c } else { '-' };
+    let part: String = name.chars().map(plain).collect();
+    match part.trim_matches('.').is_empty() {
+        true => "-".to_owned(),
+        false => part.trim_start_matches('.').to_owned(),
+    }
+}
+
+/// The first directory between a path and one above it that is a symbolic link: what is written
+/// there would be elsewhere.
+pub fn link_above(path: &Path, above: &Path) -> Option<PathBuf> {
+    let between = path.ancestors().skip(1).take_while(|dir| *dir != above);
+    let is_link = |dir: &&Path| fs::symlink_metadata(dir).is_ok_and(|data| data.is_symlink());
+    between.filter(is_link).last().map(Path::to_path_buf)
+}
+
 /// Writes a complete file or nothing: a temporary file next to it, synced, then renamed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
@@ -118,6 +136,31 @@ pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_part_of_a_path_stays_one_part() {
+        for (name, want) in [
+            ("matmul", "matmul"),
+            ("m=4,n=8", "m=4,n=8"),
+            ("../../etc/x", "-..-etc-x"),
+            ("..", "-"),
+            ("", "-"),
+            ("a b/c", "a-b-c"),
+        ] {
+            assert_eq!(path_part(name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        fs::create_dir_all(dir.join("inside/deep")).unwrap();
+        std::os::unix::fs::symlink("inside", dir.join("link")).unwrap();
+        assert_eq!(link_above(&dir.join("inside/deep/file"), dir), None);
+        assert_eq!(link_above(&dir.join("link/deep/file"), dir), Some(dir.join("link")));
+        assert_eq!(link_above(&dir.join("link"), dir), None);
+    }
 
     fn check(path: &Path, bytes_max: u64, want: std::result::Result<&str, &str>) {
         let got = read_text(path, bytes_max).map_err(|error| error.to_string());

@@ -156,7 +156,7 @@ impl Campaign {
         verdict: Verdict,
     ) -> Verdict {
         let mut doubts = self.doubts(round, &verdict);
-        doubts.extend(cache_in(round).filter(|_| doubts.is_empty() && verdict.keeps()));
+        doubts.extend(cache_in(round, candidate).filter(|_| doubts.is_empty() && verdict.keeps()));
         let mut state = ProofState { proofs: self.proofs(candidate), work: None };
         if let Some(counts) = &round.work {
             state.work = integrity::objection(counts, &|case| self.call_s(round, case));
@@ -278,8 +278,13 @@ pub(super) fn is_unproven(verdict: &Verdict) -> bool {
 }
 
 /// Results of the candidate that outlive a call, by its counted work: in a buffer of its own, or
-/// in memory of its caller.
-fn cache_in(round: &RoundState) -> Option<GainDoubt> {
+/// in memory of its caller. Where work cannot be counted, any buffer could hold them.
+fn cache_in(round: &RoundState, candidate: &Candidate) -> Option<GainDoubt> {
+    if !candidate.files.iter().any(|file| is_compiled(file)) {
+        let found = integrity::buffer_in(&round.findings)?;
+        let finding = format!("{}, and work is counted only in C, C++ and Rust", found.describe());
+        return Some(GainDoubt::State { finding });
+    }
     let unequal = round.work.as_ref()?.unequal_calls()?;
     let finding = match integrity::buffer_in(&round.findings) {
         Some(found) => format!("{}, and {unequal}", found.describe()),

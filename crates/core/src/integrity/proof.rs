@@ -34,6 +34,8 @@ pub fn has_ghost(findings: &[AuditFinding]) -> bool {
 
 /// The rule that finds buffers which outlive a call.
 const BUFFER_RULE: &str = "static-buffer";
+/// The rule that finds output.
+const PRINTS_RULE: &str = "prints";
 
 /// What shows that a candidate did the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,6 +58,11 @@ pub enum GainProof {
 pub enum GainDoubt {
     /// The audit found state that outlives a call.
     State {
+        /// The finding, in one line.
+        finding: String,
+    },
+    /// The change prints, and the benchmark's figures are read from what is printed.
+    Output {
         /// The finding, in one line.
         finding: String,
     },
@@ -90,6 +97,9 @@ impl GainDoubt {
     pub fn describe(&self) -> String {
         match self {
             Self::State { finding } => format!("state outlives a call: {finding}"),
+            Self::Output { finding } => {
+                format!("what it prints could pass for the benchmark's figures: {finding}")
+            }
             Self::Ratio { ratio } => {
                 format!("{ratio:.1}x in one round is above {ROUND_RATIO_MAX:.0}x")
             }
@@ -129,6 +139,12 @@ pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     Some(GainDoubt::State { finding: first.describe() })
 }
 
+/// The first place where a change prints.
+pub fn output_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
+    let first = findings.iter().find(|finding| finding.rule == PRINTS_RULE)?;
+    Some(GainDoubt::Output { finding: first.describe() })
+}
+
 /// A buffer that outlives a call, which the audit only mentions: an honest kernel may have one, but
 /// results could be in it.
 pub fn buffer_in(findings: &[AuditFinding]) -> Option<&AuditFinding> {
@@ -145,7 +161,8 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
             GainProof::OwnStrategy,
             GainDoubt::State { .. } | GainDoubt::Roofline { .. } | GainDoubt::StaleMemory { .. },
         ) => false,
-        (GainProof::Work, GainDoubt::Roofline { .. }) => false,
+        (GainProof::Work, GainDoubt::Roofline { .. } | GainDoubt::Output { .. }) => false,
+        (_, GainDoubt::Output { .. }) => true,
         // Work that was done says nothing about the clock that the benchmark read.
         (_, GainDoubt::Clock { .. }) => false,
         (_, GainDoubt::State { .. } | GainDoubt::StaleMemory { .. }) => true,

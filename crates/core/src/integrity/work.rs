@@ -40,7 +40,7 @@ const COUNTABLE_RULES: [&str; 8] = [
 
 /// Words of a source that can choose another path while work is counted: the tool names itself, and
 /// its processor has fewer features.
-const PATH_WORDS: [&str; 14] = [
+const PATH_WORDS: [&str; 17] = [
     "cpuid",
     "cpu_supports",
     "cpu_init",
@@ -55,7 +55,13 @@ const PATH_WORDS: [&str; 14] = [
     "cpu_features",
     "grind",
     "multiversion",
+    EMULATED[0],
+    EMULATED[1],
+    EMULATED[2],
 ];
+
+/// Types that the tool computes in other precision than the processor.
+const EMULATED: [&str; 3] = ["long double", "__float80", "_float64x"];
 
 /// The cost of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +121,11 @@ pub enum WorkCounts {
         /// Why, and what to do about it.
         why: String,
     },
+    /// The incumbent's, but the candidate's cannot be.
+    Evaded {
+        /// Why.
+        why: String,
+    },
 }
 
 impl WorkCounts {
@@ -123,6 +134,9 @@ impl WorkCounts {
         let cases = match self {
             Self::Counted { cases } => &cases[..],
             Self::NotCounted { .. } => &[],
+            Self::Evaded { why } => {
+                return Some(format!("the incumbent's work can be counted, its own cannot: {why}"));
+            }
         };
         let mut kinds = cases.iter().flat_map(|case| &case.kinds);
         let is_unequal = |kind: &&CallKind| {
@@ -278,7 +292,7 @@ impl CallKind {
 /// known.
 pub fn objection(counts: &WorkCounts, call_s: &dyn Fn(usize) -> Option<f64>) -> Option<String> {
     match counts {
-        WorkCounts::NotCounted { why } => Some(why.clone()),
+        WorkCounts::NotCounted { why } | WorkCounts::Evaded { why } => Some(why.clone()),
         WorkCounts::Counted { cases } if cases.is_empty() => Some("no case was counted".into()),
         WorkCounts::Counted { cases } => {
             cases.iter().find_map(|case| case.objection(call_s(case.case)))
@@ -301,6 +315,14 @@ pub fn can_notice(findings: &[AuditFinding], rule: &AuditRule, sources: &str) ->
     let sources = sources.to_ascii_lowercase();
     let word = PATH_WORDS.iter().find(|word| sources.contains(*word))?;
     Some(format!("the source says {word:?}, and could take another path while it is counted"))
+}
+
+/// Why the counts of a candidate say nothing although it can be counted: it can tell the tool from
+/// the processor by a computation. `sources` are the files that it changed.
+pub fn can_tell_by_computing(sources: &str) -> Option<String> {
+    let sources = sources.to_ascii_lowercase();
+    let word = EMULATED.iter().find(|word| sources.contains(*word))?;
+    Some(format!("the source says {word:?}, which has another precision while work is counted"))
 }
 
 #[cfg(test)]
@@ -383,6 +405,10 @@ mod tests {
         assert!(unequal(&[24_000, 3_000, 3_000]).unwrap().contains("24000 instructions"));
         assert_eq!(unequal(&[24_000, 3_000]), None);
         assert_eq!(WorkCounts::NotCounted { why: String::new() }.unequal_calls(), None);
+        let evaded = WorkCounts::Evaded { why: "no AVX-512".into() }.unequal_calls();
+        assert!(evaded.is_some_and(|why| why.ends_with("its own cannot: no AVX-512")));
+        assert_eq!(can_tell_by_computing("double x; long y;"), None);
+        assert!(can_tell_by_computing("static long double one;").is_some());
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub fn judge_doubts(verdict: Verdict, doubts: &[ImplausibleFigure]) -> Verdict {
     verdict
 }
 
-/// Why a keep needs a proof, before any proof: a gain that is too large, a change that keeps state,
-/// or a clock that contradicts it.
+/// Why a keep needs a proof, before any proof: a gain that is too large, a change that keeps state or
+/// prints, or a clock that contradicts it.
 pub fn find_doubts(
     verdict: &Verdict,
     findings: &[AuditFinding],
@@ -50,6 +50,7 @@ pub fn find_doubts(
         return Vec::new();
     };
     let mut doubts: Vec<GainDoubt> = integrity::state_in(findings).into_iter().collect();
+    doubts.extend(integrity::output_in(findings));
     if let Some(comparison) = comparison {
         let estimates = comparison.cases.iter().map(|case| &case.estimate);
         // What is shown at least: a single noisy case is no evidence of more than 10x.

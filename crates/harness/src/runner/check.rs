@@ -146,6 +146,21 @@ pub(super) fn judge_overall(
     Ok(())
 }
 
+/// Whether the candidate's small elements are as accurate as the incumbent's over all calls on
+/// nominal inputs.
+pub(super) fn judge_nominal(
+    contract: &Contract,
+    calls: &[Vec<PairedError>],
+) -> std::result::Result<(), String> {
+    for (position, (_, arg)) in contract.written().enumerate() {
+        let pairs: Vec<PairedError> =
+            calls.iter().filter_map(|call| call.get(position).cloned()).collect();
+        accuracy::judge_nominal(&pairs, &contract.accuracy)
+            .map_err(|why| format!("{}: {why}", arg.name))?;
+    }
+    Ok(())
+}
+
 /// Whether a timed call is as accurate as a checked one.
 pub(super) fn judge_timed(
     contract: &Contract,

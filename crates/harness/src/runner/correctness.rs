@@ -11,7 +11,7 @@
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
-//! other scalars     right where the incumbent is; the same on NaN
+//! other scalars     right where the incumbent is; the same on wider inputs, infinities and NaN
 //! other shapes      right and not much slower on some that are not listed
 //! fences            tensors that end, and others that start, where memory ends
 //! aliasing check    eight calls at the same addresses, between which inputs change in place
@@ -174,6 +174,8 @@ impl CorrectnessCheck<'_> {
             check::judge_overall(&contract, inputs, errors)
                 .map_err(|why| check::wrong(&self.case.name, why))?;
         }
+        check::judge_nominal(&contract, &self.nominal)
+            .map_err(|why| check::wrong(&self.case.name, why))?;
         self.check_beside(&contract)?;
         Ok(self.examined(&contract, worst))
     }

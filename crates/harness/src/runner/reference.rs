@@ -61,6 +61,16 @@ pub(super) struct ReferenceOutput {
     pub(super) outputs: Vec<OutputInfo>,
 }
 
+impl ReferenceOutput {
+    /// Whether all results are finite numbers, as far as they are in the memory of the host.
+    pub(super) fn is_finite(&self) -> bool {
+        match &self.values {
+            ReferenceValues::Host(tensors) => tensors.iter().flatten().all(|v| v.is_finite()),
+            ReferenceValues::Device(_) => true,
+        }
+    }
+}
+
 /// The results of a reference.
 #[derive(Debug)]
 pub(super) enum ReferenceValues {

@@ -53,6 +53,10 @@ impl CheckoutArgs {
             return Err(CommandError::usage(format!("{} exists", self.into.display()))
                 .hint("name a directory that does not exist: karve checkout VERSION DIR"));
         }
+        if dir.components().any(|part| part.as_os_str() == ".git") {
+            return Err(CommandError::usage(format!("{} belongs to git", self.into.display()))
+                .hint("name a directory of your own: karve checkout VERSION DIR"));
+        }
         let named = dir.file_name().map(|name| name.to_string_lossy().into_owned());
         let branch = self.branch.clone().or(named).unwrap_or_default();
         let repo = repo_of(place, &opened)?;

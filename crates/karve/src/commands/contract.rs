@@ -147,6 +147,11 @@ impl ContractArgs {
         if !is_inside || !crate::detect::is_plain(&file) {
             return Err(usage(format!("{file} is not a plain path inside the project")));
         }
+        let real =
+            std::fs::canonicalize(dir.join(&file)).context(|| format!("cannot read {file}"))?;
+        if !real.starts_with(&dir) {
+            return Err(usage(format!("{file} is a link to a file outside the project")));
+        }
         let source = files::read_text(&dir.join(&file), SOURCE_BYTES_MAX)
             .context(|| format!("cannot read {file}"))?;
         let signature = signature(&file, &source, function)
@@ -198,6 +203,13 @@ impl ContractArgs {
         if let Some(path) = taken.filter(|_| !self.force) {
             return Err(CommandError::usage(format!("{path} already exists"))
                 .hint("overwrite it with \"karve contract --force\", or move it away"));
+        }
+        let link = added.iter().find_map(|(path, _)| files::link_above(&dir.join(path), dir));
+        if let Some(link) = link {
+            return Err(CommandError::usage(format!("{} is a symbolic link", link.display()))
+                .hint(
+                    "remove it: \"karve contract\" writes into directories of the project only",
+                ));
         }
         let config_path = dir.join(CONFIG);
         if config_path.exists() && !dir.join(EARLIER).exists() {

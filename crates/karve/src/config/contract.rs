@@ -98,9 +98,17 @@ pub(super) fn contract_of(
         },
         setup: setup_of(source, table)?,
         timing: timing_of(source, table)?,
+        undeclared: undeclared_in(table),
     };
     check(source, &contract, cases)?;
     Ok(Some(Box::new(contract)))
+}
+
+/// The inputs whose draw the file leaves to karve.
+fn undeclared_in(table: &ContractTable) -> Vec<String> {
+    let drawn = |arg: &&ArgTable| matches!(arg.kind, ArgKindName::Input | ArgKindName::Inout);
+    let left = table.args.iter().filter(drawn).filter(|arg| arg.draw.is_none());
+    left.map(|arg| arg.name.clone()).collect()
 }
 
 /// Arguments are either declared, or requested from a Python reference.

@@ -6,7 +6,7 @@ use super::repeats::settings_per_case;
 use crate::checks::{MutationCheck, exact_globs};
 use karve_core::campaign::{Campaign, CountingReason, KeepEvidence};
 use karve_core::hypothesis::Candidate;
-use karve_core::integrity::{AuditFinding, CaseWork, MutantCheck, WorkCounts, can_notice};
+use karve_core::integrity::{CaseWork, MutantCheck, WorkCounts, can_notice, can_tell_by_computing};
 use karve_core::measurement::Gate;
 use karve_harness::commands::Harness;
 use karve_harness::git::Oid;
@@ -36,32 +36,31 @@ pub(super) fn count_work(
     let Some(why) = campaign.work_due(evidence) else {
         return Ok(None);
     };
-    // What a candidate could do otherwise while it is counted matters only for a proof.
+    let sources = changed_sources(context, candidate)?;
+    // A choice of path by features of the processor matters only for a proof.
     let noticed = match why {
-        CountingReason::Proof => can_be_noticed(context, candidate, &evidence.findings)?,
+        CountingReason::Proof => can_notice(&evidence.findings, &context.charter.audit, &sources),
         CountingReason::Buffer | CountingReason::Sample => None,
     };
     let counts = match noticed {
-        Some(noticed) => Err(noticed),
+        Some(why) => Ok(WorkCounts::NotCounted { why }),
         None => split(count_cases(context, candidate, why, campaign))?,
     };
-    Ok(match counts {
-        Ok(cases) => Some(Box::new(WorkCounts::Counted { cases })),
-        Err(_) if why == CountingReason::Sample => None,
-        Err(why) => Some(Box::new(WorkCounts::NotCounted { why })),
-    })
+    let counts = match (counts, can_tell_by_computing(&sources)) {
+        (Ok(WorkCounts::Counted { .. }), Some(why)) => WorkCounts::Evaded { why },
+        (Ok(counts), _) => counts,
+        (Err(_), _) if why == CountingReason::Sample => return Ok(None),
+        (Err(why), _) => WorkCounts::NotCounted { why },
+    };
+    Ok(Some(Box::new(counts)))
 }
 
-/// Why a candidate could behave differently while its work is counted, if it could.
-fn can_be_noticed(
-    context: &Context,
-    candidate: &Candidate,
-    findings: &[AuditFinding],
-) -> Result<Option<String>> {
+/// The text of the files that a candidate changes.
+fn changed_sources(context: &Context, candidate: &Candidate) -> Result<String> {
     let commit = Oid::named(&candidate.commit)?;
     let changed = context.repos.work.read_matching(&commit, &exact_globs(&candidate.files)?)?;
     let sources: Vec<_> = changed.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
-    Ok(can_notice(findings, &context.charter.audit, &sources.join("\n")))
+    Ok(sources.join("\n"))
 }
 
 /// Plants bugs in a candidate, if it would be the first keep.
@@ -94,7 +93,7 @@ fn count_cases(
     candidate: &Candidate,
     why: CountingReason,
     campaign: &Campaign,
-) -> ReasonResult<Vec<CaseWork>> {
+) -> ReasonResult<WorkCounts> {
     let harness = context.harness().with_cases(settings_per_case(campaign));
     let old = CountedTree::of(context, &harness, campaign.incumbent())?;
     let new = CountedTree::of(context, &harness, &candidate.commit)?;
@@ -112,10 +111,13 @@ fn count_cases(
     for (index, case) in &cases {
         let seed = fresh_seed()?;
         let (entry, old) = work::count(&harness, old.target(case, seed), None)?;
-        let (_, new) = work::count(&harness, new.target(case, seed), Some(&entry))?;
-        counted.push(CaseWork::of(*index, &old, &new));
+        let new = work::count(&harness, new.target(case, seed), Some(&entry));
+        match split(new)? {
+            Ok((_, new)) => counted.push(CaseWork::of(*index, &old, &new)),
+            Err(why) => return Ok(WorkCounts::Evaded { why }),
+        }
     }
-    Ok(counted)
+    Ok(WorkCounts::Counted { cases: counted })
 }
 
 /// A built tree, and the functions of its editable files.

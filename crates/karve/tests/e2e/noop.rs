@@ -93,7 +93,8 @@ fn edited_comments_build_the_same_artifact() {
 fn the_measurement_is_checked_before_the_first_round() {
     let lab = comments_only("artifacts = [\"build/kernel.o\"]");
     by_wall_time(&lab, "rounds = 1");
-    lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"").commit();
+    lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"");
+    lab.replace("karve.toml", "[policy]", "[policy]\nfirst_verdict = \"after_checks\"").commit();
     lab.karve(&["run", "--yes"]).ends(0);
     // How many is a matter of the clock; e2e/harness.rs checks the count where it is not.
     let repeats = &lab.events("baseline_measured")[0]["repeats"];

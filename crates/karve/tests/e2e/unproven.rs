@@ -305,7 +305,8 @@ fn counted_work_proves_no_memo() {
     // Not in a buffer that the audit sees.
     if let Some((verdict, why)) = counted(IN_CALLER) {
         assert_eq!(verdict, "unproven", "{why}");
-        assert!(why.contains("of equal calls, one has"), "{why}");
+        // In other words if the gain alone is doubted, which depends on the machine.
+        assert!(why.contains("equal calls"), "{why}");
     }
     // Whatever the audit says about it.
     if let Some((verdict, why)) = counted(CONTENT) {

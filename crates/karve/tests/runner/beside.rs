@@ -27,6 +27,22 @@ fn refused(kernel: &str, part: &str) {
     assert_eq!(said(kernel, kernel, false), None);
 }
 
+/// The same under a contract that sums nothing and names no hostile inputs.
+#[track_caller]
+fn refused_if_elementwise(kernel: &str, part: &str) {
+    let said = |incumbent: &str| {
+        let (own, usual) = (built(kernel), built(incumbent));
+        let mut terms = terms(own.path());
+        terms.contract.hostile.clear();
+        terms.contract.reduction = None;
+        let checked = check_kernel(&terms, own.path(), Some(usual.path()), &[case(1_000)]);
+        checked.expect("a correctness check").err().map(|gate| gate.describe())
+    };
+    let found = said(kernels::HONEST);
+    assert!(found.as_ref().is_some_and(|said| said.contains(part)), "{found:?}");
+    assert_eq!(said(kernel), None);
+}
+
 #[test]
 fn an_honest_kernel_passes_next_to_another() {
     assert_eq!(said(kernels::HONEST, kernels::HONEST, false), None);
@@ -70,6 +86,30 @@ fn a_kernel_that_is_slow_on_other_shapes_is_refused_next_to_the_original() {
 #[test]
 fn very_small_shapes_are_tried() {
     let kernel = kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = n < 16 ? 0 : x[i] * y[i]");
+    assert_ne!(kernel, kernels::HONEST);
+    refused(&kernel, "a shape that is not listed");
+}
+
+#[test]
+fn inputs_beyond_what_is_drawn_are_tried() {
+    let kernel = kernels::HONEST
+        .replace("z[i] = x[i] * y[i]", "z[i] = x[i] < 40 && x[i] > -40 ? x[i] * y[i] : 0");
+    assert_ne!(kernel, kernels::HONEST);
+    refused_if_elementwise(&kernel, "with inputs of standard deviation");
+}
+
+#[test]
+fn what_an_infinity_gives_stays_as_it_was() {
+    let kernel = kernels::HONEST
+        .replace("z[i] = x[i] * y[i]", "z[i] = x[i] - x[i] == 0 || x[i] != x[i] ? x[i] * y[i] : 0");
+    assert_ne!(kernel, kernels::HONEST);
+    refused_if_elementwise(&kernel, "with infinities");
+}
+
+#[test]
+fn sizes_one_above_those_of_tiles_are_tried() {
+    let kernel = kernels::HONEST
+        .replace("z[i] = x[i] * y[i]", "z[i] = n % 64 == 1 && i == n - 1 ? 0 : x[i] * y[i]");
     assert_ne!(kernel, kernels::HONEST);
     refused(&kernel, "a shape that is not listed");
 }

@@ -140,9 +140,29 @@ pub fn judge_overall(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(
 /// The other rules measure errors by the scale of the whole output, so that zeros in place of most
 /// elements can be within them.
 fn keeps_small_elements(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(), Inaccuracy> {
+    keeps_share(pairs, rules, |errors| errors.lost).map_err(|[candidate, incumbent, allowed]| {
+        Inaccuracy::Lost { candidate, incumbent, allowed }
+    })
+}
+
+/// The same for elements that are off by a little, on inputs that are not hostile: where terms
+/// cancel, a different order of operations costs as much.
+pub fn judge_nominal(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(), Inaccuracy> {
+    keeps_share(pairs, rules, |errors| errors.off).map_err(|[candidate, incumbent, allowed]| {
+        Inaccuracy::Off { candidate, incumbent, allowed }
+    })
+}
+
+/// Whether a candidate has not many more of some elements than the incumbent; if not, how many it
+/// has, how many the incumbent has, and how many are allowed.
+fn keeps_share(
+    pairs: &[PairedError],
+    rules: &AccuracyRuleSet,
+    count: impl Fn(&ErrorStats) -> usize,
+) -> Result<(), [usize; 3]> {
     let floats = || pairs.iter().filter(|pair| pair.output.dtype.is_float());
-    let candidate: usize = floats().map(|pair| pair.candidate.lost).sum();
-    let incumbent: usize = floats().map(|pair| pair.incumbent.lost).sum();
+    let candidate: usize = floats().map(|pair| count(&pair.candidate)).sum();
+    let incumbent: usize = floats().map(|pair| count(&pair.incumbent)).sum();
     let granted = floats().map(|pair| {
         let share = LOST_SHARE.max(LOST_ROUNDINGS * pair.output.dtype.epsilon());
         share * pair.candidate.n as f64
@@ -151,7 +171,7 @@ fn keeps_small_elements(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Resul
     let allowed = (rules.error_ratio_max() * incumbent as f64 + granted) as usize;
     match candidate <= allowed {
         true => Ok(()),
-        false => Err(Inaccuracy::Lost { candidate, incumbent, allowed }),
+        false => Err([candidate, incumbent, allowed]),
     }
 }
 

@@ -358,7 +358,7 @@ mod tests {
             let tolerance = AccuracyRuleSet::Default.tolerance(dtype);
             let found = measure_on(out.len(), &tolerance, &mut device).unwrap();
             // Lost elements are counted on the host only.
-            let on_host = ErrorStats { lost: 0, ..measure(&out, &reference, &tolerance) };
+            let on_host = ErrorStats { lost: 0, off: 0, ..measure(&out, &reference, &tolerance) };
             prop_assert_eq!(found, on_host);
             let zero = ErrorStats { scale: 1.0, ..ErrorStats::default() };
             let bound = CrossBound::from(&zero, &zero, dtype);

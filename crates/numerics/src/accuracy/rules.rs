@@ -294,6 +294,15 @@ pub enum Inaccuracy {
         /// How many are allowed.
         allowed: usize,
     },
+    /// Many elements are off by more than a 64th, where the incumbent's are not.
+    Off {
+        /// How many.
+        candidate: usize,
+        /// How many of the incumbent's.
+        incumbent: usize,
+        /// How many are allowed.
+        allowed: usize,
+    },
     /// The error is larger than the accuracy class of the contract allows.
     BeyondClass {
         /// The class.
@@ -348,6 +357,11 @@ impl fmt::Display for Inaccuracy {
                 f,
                 "{candidate} elements are wrong by more than half, and {incumbent} of the \
                 incumbent's; the limit is {allowed}"
+            ),
+            Inaccuracy::Off { candidate, incumbent, allowed } => write!(
+                f,
+                "{candidate} elements are off by more than 1.6% of their value, and {incumbent} of \
+                the incumbent's; the limit is {allowed}"
             ),
             Inaccuracy::BeyondClass { class, error, candidate, allowed } => write!(
                 f,

@@ -64,7 +64,16 @@ impl Contract {
 
     /// The pattern of inputs that are not all finite, if there is an argument for it.
     pub fn non_finite(&self) -> Option<ChosenPattern> {
-        let pattern = InputPattern::NonFinite;
+        self.unpromised(InputPattern::NonFinite)
+    }
+
+    /// The same for infinities: a sum of them may be done in another way. Also nothing if anything
+    /// is summed.
+    pub fn extreme(&self) -> Option<ChosenPattern> {
+        self.unpromised(InputPattern::Extreme).filter(|_| self.reduction.is_none())
+    }
+
+    fn unpromised(&self, pattern: InputPattern) -> Option<ChosenPattern> {
         let applies =
             |arg: &super::Arg| arg.draw().is_some_and(|draw| pattern.applies_to(draw, arg.dtype));
         self.args.iter().any(applies).then_some(ChosenPattern { pattern, hostile: None })

@@ -8,7 +8,44 @@ use crate::stats::DrawRng;
 /// Values are multiplied by a number of eighths between these: exact in every type.
 const EIGHTHS: [usize; 2] = [4, 16];
 
+/// What is added to integers, of which one is drawn.
+const STEPS: [i64; 4] = [1, -1, 2, 3];
+
 impl Contract {
+    /// The contract with other values of its constant integers, unless they are fixed or are an
+    /// extent of a tensor; nothing if there are none. What is derived from the sizes of a case is a
+    /// size.
+    pub fn with_other_integers(&self, secret: u64) -> Option<Self> {
+        let mut contract = self.clone();
+        let mut draws = DrawRng::new(secret);
+        let mut changed = false;
+        let extents: Vec<&str> = self
+            .args
+            .iter()
+            .flat_map(|arg| arg.shape().unwrap_or_default())
+            .map(|s| s.trim())
+            .collect();
+        for arg in contract.args.iter_mut().filter(|arg| !arg.dtype.is_float()) {
+            let ArgKind::Scalar { value, fixed: false } = &mut arg.kind else {
+                continue;
+            };
+            let Ok(number) = value.trim().parse::<i64>() else {
+                continue;
+            };
+            if extents.contains(&value.trim()) {
+                continue;
+            }
+            let step = STEPS[draws.below(STEPS.len())];
+            let (low, high) = arg.dtype.integer_range().unwrap_or((0, 1));
+            let other = number.saturating_add(if number + step < 0 { 1 } else { step });
+            if (low..=high).contains(&i128::from(other)) {
+                *value = other.to_string();
+                changed = true;
+            }
+        }
+        changed.then_some(contract)
+    }
+
     /// The contract with other values of its floating-point scalars, unless they are fixed; nothing
     /// if there are none.
     pub fn with_other_scalars(&self, case: &Case, secret: u64) -> Option<Self> {
@@ -36,6 +73,27 @@ mod tests {
     use super::super::tests::{case, product};
     use super::*;
     use crate::tensor::Dtype;
+
+    #[test]
+    fn constant_integers_vary_unless_they_are_fixed_or_an_extent() {
+        let mut contract = product();
+        contract.args[1].dtype = Dtype::I32;
+        let mut set = |value: &str, fixed| {
+            contract.args[1].kind = ArgKind::Scalar { value: value.into(), fixed };
+            (0..50).map(|secret| contract.with_other_integers(secret)).collect::<Vec<_>>()
+        };
+        let value = |contract: &Contract| match &contract.args[1].kind {
+            ArgKind::Scalar { value, .. } => value.clone(),
+            other => panic!("{other:?}"),
+        };
+        let others: std::collections::BTreeSet<String> =
+            set("1", false).iter().flatten().map(value).collect();
+        assert_eq!(others, ["0", "2", "3", "4"].map(String::from).into());
+        assert!(set("0", false).iter().flatten().map(value).all(|value| value != "-1"));
+        for (size, fixed) in [("M", false), ("K", false), ("3", true)] {
+            assert!(set(size, fixed).iter().all(Option::is_none), "{size}");
+        }
+    }
 
     #[test]
     fn floating_point_scalars_vary_unless_they_are_fixed() {

@@ -19,6 +19,9 @@ const BEYOND_RANGES: usize = 4;
 const BYTES_FACTOR: u64 = 2;
 const BYTES_MIN: u64 = 1 << 20;
 
+/// The largest tile that is thought of.
+const TILE_MAX: u64 = 512;
+
 /// How often other sizes are halved to make room.
 const HALVINGS_MAX: u32 = 24;
 
@@ -40,6 +43,8 @@ enum ShapeCorner<'a> {
     Beyond(&'a String),
     /// Odd sizes, none larger than listed.
     Odd,
+    /// Sizes one above a multiple of a large power of two: what tiles of most sizes leave over.
+    OnePast,
     /// Very small sizes.
     Small,
 }
@@ -52,7 +57,8 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, one of odd sizes, and one of very small ones. Never derived from a hidden case.
+    /// ones, one of odd sizes, one that tiles do not divide by one, and one of very small ones. Never
+    /// derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
         let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
         let names = self.sizes();
@@ -72,7 +78,8 @@ impl Contract {
         }
         let mut made: Vec<Case> = Vec::new();
         let corners = large.into_iter().map(ShapeCorner::Beyond);
-        for corner in corners.chain([ShapeCorner::Odd, ShapeCorner::Small]) {
+        let others = [ShapeCorner::Odd, ShapeCorner::OnePast, ShapeCorner::Small];
+        for corner in corners.chain(others) {
             let base = shown[draws.below(shown.len())];
             let listed = |name: &str| {
                 let values = shown.iter().filter_map(|case| case.params.get(name));
@@ -91,6 +98,7 @@ impl Contract {
                         ShapeCorner::Beyond(beyond) if beyond == name => {
                             above(listed(name).unwrap_or(value), &mut draws)
                         }
+                        ShapeCorner::OnePast => one_past(value, divisor),
                         ShapeCorner::Small => part_of(value.min(SMALL_MAX), divisor, &mut draws),
                         ShapeCorner::Beyond(_) | ShapeCorner::Odd => {
                             part_of(value, divisor, &mut draws)
@@ -142,6 +150,13 @@ fn part_of(value: u64, divisor: u64, draws: &mut DrawRng) -> u64 {
     let most = (value / divisor).max(1);
     let least = (most / 3).max(1);
     (least + draws.below((most - least + 1) as usize) as u64) | 1
+}
+
+/// One above a multiple of a power of two, about this part of a size.
+fn one_past(value: u64, divisor: u64) -> u64 {
+    let part = (value / divisor).max(1);
+    let tile = (1 << part.ilog2()).min(TILE_MAX);
+    part / tile * tile + 1
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ fn contract(args: Vec<Arg>) -> Contract {
         work: CallWork::default(),
         setup: None,
         timing: DeviceTiming::default(),
+        undeclared: Vec::new(),
     }
 }
 

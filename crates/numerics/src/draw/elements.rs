@@ -181,7 +181,8 @@ impl ElementDraw {
                 self.places[0] = 1 + lanes.below(ROWS_MAX);
             }
             InputPattern::Sorted => self.places[0] = lanes.below(2),
-            InputPattern::Masks | InputPattern::Zeros | InputPattern::NonFinite => {}
+            InputPattern::Masks | InputPattern::Zeros => {}
+            InputPattern::NonFinite | InputPattern::Extreme => {}
         }
         Some(self)
     }

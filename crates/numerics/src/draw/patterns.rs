@@ -56,6 +56,9 @@ pub enum InputPattern {
     /// out: a compensated sum makes a NaN of one, which is no mistake.
     #[serde(skip)]
     NonFinite,
+    /// Infinities and a negative zero, under the same condition, and only where nothing is summed.
+    #[serde(skip)]
+    Extreme,
 }
 
 impl InputPattern {
@@ -81,7 +84,8 @@ impl InputPattern {
             InputPattern::Scaled | InputPattern::Lane => true,
             InputPattern::Ties | InputPattern::Clusters | InputPattern::Cancellation => false,
             InputPattern::Repeated | InputPattern::Sorted => false,
-            InputPattern::Masks | InputPattern::Zeros | InputPattern::NonFinite => false,
+            InputPattern::Masks | InputPattern::Zeros => false,
+            InputPattern::NonFinite | InputPattern::Extreme => false,
         }
     }
 
@@ -112,7 +116,7 @@ impl InputPattern {
                 dtype.is_float() && matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. })
             }
             InputPattern::Cancellation => dtype.is_float() && is_symmetric(draw),
-            InputPattern::NonFinite => {
+            InputPattern::NonFinite | InputPattern::Extreme => {
                 dtype.is_float() && dtype.bytes() > 1 && matches!(draw, Draw::Normal { .. })
             }
             // A range that was declared holds.
@@ -140,6 +144,7 @@ impl InputPattern {
             InputPattern::Masks => "masks in runs of different lengths",
             InputPattern::Zeros => "exact zeros",
             InputPattern::NonFinite => "a NaN",
+            InputPattern::Extreme => "infinities and a negative zero",
         }
     }
 }
@@ -181,6 +186,7 @@ pub fn apply(target: &PatternTarget<'_>, seed: u64, stream: u64, out: &mut [u8])
         (InputPattern::Masks, _) => masks(row * width, width, &mut lanes, out),
         (InputPattern::Zeros, _) => zeros(row * width, width, &mut lanes, out),
         (InputPattern::NonFinite, _) => non_finite(target.dtype, &mut lanes, out),
+        (InputPattern::Extreme, _) => extreme(target.dtype, &mut lanes, out),
         (InputPattern::Clusters, _) => clusters(target.dtype, row, &mut lanes, out),
         (InputPattern::Cancellation, _) => cancellation(target.dtype, row, &mut lanes, out),
         (InputPattern::Sorted, _) => sorted(target.dtype, row, &mut lanes, out),
@@ -243,6 +249,15 @@ fn non_finite(dtype: Dtype, lanes: &mut StreamLanes, out: &mut [u8]) {
     for _ in 0..=lanes.below(2) {
         let at = lanes.below((out.len() / width) as u64) as usize * width;
         tensor::from_f64(dtype, &[f64::NAN], &mut out[at..at + width]);
+    }
+}
+
+/// Puts infinities and a negative zero at random places.
+fn extreme(dtype: Dtype, lanes: &mut StreamLanes, out: &mut [u8]) {
+    let width = dtype.bytes();
+    for value in [f64::INFINITY, f64::NEG_INFINITY, -0.0] {
+        let at = lanes.below((out.len() / width) as u64) as usize * width;
+        tensor::from_f64(dtype, &[value], &mut out[at..at + width]);
     }
 }
 

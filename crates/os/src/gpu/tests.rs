@@ -164,7 +164,7 @@ fn patterns_are_those_of_the_host() {
                 (20..90).contains(&all) && rows.iter().any(|row| row.iter().all(|v| *v != 0.0))
             }
             // In no mixture, and only on the host.
-            InputPattern::NonFinite => false,
+            InputPattern::NonFinite | InputPattern::Extreme => false,
             InputPattern::Masks => {
                 rows.iter().any(|row| row.windows(2).filter(|pair| pair[0] != pair[1]).count() == 1)
             }

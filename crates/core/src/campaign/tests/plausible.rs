@@ -34,6 +34,7 @@ fn under_contract(speed: f64, flops: f64) -> CampaignScript {
     script.charter.contract = Some(Box::new(Contract {
         setup: None,
         timing: Default::default(),
+        undeclared: Vec::new(),
         kernel: Kernel::Library { path: "kernel.so".into(), entry: "f".into() },
         args: vec![Arg { name: "c".into(), dtype: Dtype::F32, kind: output }],
         reference: Reference::Library {
@@ -184,12 +185,12 @@ fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
 fn a_keep_says_that_a_person_should_look_at_it() {
     let mut script = by_agent(&[2.0, 0.5]);
     let finding = |severity| AuditFinding {
-        rule: "prints".into(),
+        rule: "fast-math".into(),
         severity,
         bucket: None,
         file: "kernel.c".into(),
         line: 2,
-        what: "printf".into(),
+        what: "-ffast-math".into(),
     };
     script.findings = vec![finding(Severity::Suspicious), finding(Severity::Advice)];
     let (campaign, _) = play(&script);

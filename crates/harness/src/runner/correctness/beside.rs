@@ -1,10 +1,13 @@
 //! Calls of which nobody promised anything: where the incumbent is right, a candidate must be right
-//! too. On other values of the scalars, on NaN, and on shapes that are not listed.
+//! too. On other values of the scalars, on wider inputs, on NaN, and on shapes that are not listed.
 
 use super::{CheckedArm, CorrectnessCheck, aliasing};
 use crate::outcome::{Failure, GateResult};
+use crate::runner::arm::SlotAddresses;
 use crate::runner::check;
-use karve_numerics::contract::{ChosenPattern, Contract};
+use crate::runner::worker_failure::on_case;
+use karve_numerics::contract::{ChosenPattern, Contract, TensorEdge};
+use karve_os::native::page_bytes;
 use karve_os::random::secret;
 
 /// Draws of other scalars, and of inputs that are not all finite.
@@ -30,15 +33,66 @@ impl CorrectnessCheck<'_> {
                 self.beside(&other, None, "with other values of the scalars")?;
             }
         }
-        let Some(chosen) = contract.non_finite().filter(|_| !contract.is_on_device()) else {
+        if contract.is_on_device() {
             return Ok(());
-        };
-        for _ in 0..NON_FINITE_DRAWS {
-            if self.beside(contract, Some(chosen), &chosen.describe())? != BesideResult::Right {
-                break;
+        }
+        for _ in 0..SCALAR_DRAWS {
+            let other = contract.with_other_integers(secret()?);
+            if let Some(other) = other
+                && self.stays_inside(&other)?
+            {
+                self.beside(&other, None, "with other values of constant integers")?;
+            }
+        }
+        for (wider, what) in contract.wider_inputs() {
+            if self.stays_inside(&wider)? {
+                self.beside(&wider, None, &what)?;
+            }
+        }
+        for chosen in [contract.non_finite(), contract.extreme()].into_iter().flatten() {
+            for _ in 0..NON_FINITE_DRAWS {
+                if self.beside(contract, Some(chosen), &chosen.describe())? != BesideResult::Right {
+                    break;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether the incumbent stays inside its tensors on inputs that nobody promised: an integer may
+    /// be an index, and what it then reads is not a result.
+    fn stays_inside(&mut self, contract: &Contract) -> GateResult<bool> {
+        let Some(tree) = self.incumbent_tree else {
+            return Ok(false);
+        };
+        for edge in [TensorEdge::End, TensorEdge::Start] {
+            self.buffers.set(contract, self.case)?;
+            self.buffers.set_edge(edge)?;
+            let fences = self.buffers.layout().fences(page_bytes());
+            let calls = self.buffers.nominal_calls(1)?;
+            self.buffers.fill(&calls)?;
+            self.place(SlotAddresses::Kept);
+            let fenced = match &mut self.incumbent {
+                Some(arm) => on_case(arm.fence(fences), self.case),
+                None => return Ok(false),
+            };
+            let ran = fenced
+                .and_then(|()| self.set_up(CheckedArm::Incumbent))
+                .and_then(|()| self.run_one(CheckedArm::Incumbent, &calls));
+            self.place(SlotAddresses::Fresh);
+            match ran {
+                Ok(_) => {}
+                Err(Failure::Outcome(_)) => {
+                    self.incumbent = Some(self.terms.arm(tree, &self.buffers)?);
+                    return Ok(false);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if let Some(arm) = &mut self.incumbent {
+            on_case(arm.fence([Vec::new(), Vec::new()]), self.case)?;
+        }
+        Ok(true)
     }
 
     /// One call of both kernels on the current case, drawn as this contract says.
@@ -73,6 +127,10 @@ impl CorrectnessCheck<'_> {
         let Ok(truth) = self.reference.truth(&self.buffers, &calls[0]) else {
             return Ok(BesideResult::NoReference);
         };
+        // What overflows may overflow in another way, unless NaN itself is the question.
+        if pattern.is_none() && !truth.is_finite() {
+            return Ok(BesideResult::Unknown);
+        }
         let usual = check::errors(&self.buffers, &usual[0], &truth)?;
         if check::judge(contract, &usual, None).is_err() {
             return Ok(BesideResult::Unknown);

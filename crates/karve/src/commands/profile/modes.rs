@@ -151,7 +151,8 @@ impl ProfileArgs {
         }
         if let Some(code) = harness.assembly(tree)? {
             let text = harness.without_private_dirs(tree, &code.stdout.text());
-            let path = Path::new("compiled").join(&charter.target.op).join("assembly.txt");
+            let path = Path::new("compiled").join(files::path_part(&charter.target.op));
+            let path = path.join("assembly.txt");
             all.push((path, text.into_bytes()));
         }
         Ok(all)
@@ -168,10 +169,11 @@ impl ProfileArgs {
             return Ok(None);
         };
         let params = seen.configuration.iter().map(|(name, value)| format!("{name}={value}"));
-        let params: Vec<String> = params.map(|pair| pair.replace(['/', ' '], "-")).collect();
+        let params: Vec<String> = params.collect();
         let out = self.out.clone().unwrap_or_else(|| PathBuf::from(OUT_DIR));
         let at = clock::second().replace([' ', ':'], "-");
-        let dir = out.join(mode.name()).join(&seen.kernel).join(params.join(",")).join(at);
+        let [kernel, case] = [&seen.kernel, &params.join(",")].map(|name| files::path_part(name));
+        let dir = out.join(mode.name()).join(kernel).join(case).join(at);
         let values: Map<String, Value> =
             seen.configuration.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         let described = json!({

@@ -1,0 +1,74 @@
+//! Results that outlive a call in the caller's memory: an output that a function compares before it
+//! writes it holds what an earlier call left there.
+
+use super::flow::{AnalyzedFile, FunctionFlow};
+use super::reading::FileFacts;
+use super::tree::{NodeIndex, SyntaxTree};
+use std::collections::BTreeSet;
+
+/// What looks at elements of an array.
+const ELEMENTS: [&str; 3] = ["subscript_expression", "index_expression", "pointer_expression"];
+/// Functions that compare arrays.
+const COMPARES: [&str; 5] = ["memcmp", "bcmp", "__builtin_memcmp", "std::memcmp", "std::equal"];
+/// Methods that give an array's elements.
+const GIVES: [&str; 5] = ["iter", "chunks", "chunks_exact", "starts_with", "get"];
+
+/// Reports outputs that are compared before they are written.
+pub(super) fn examine(
+    file: &AnalyzedFile<'_>,
+    flows: &[FunctionFlow<'_>],
+    reading: &mut FileFacts,
+) {
+    let tree = file.tree;
+    for flow in flows {
+        let function = flow.function;
+        let Some(body) = tree.child(function.node, "body") else {
+            continue;
+        };
+        for (param, _) in function.params.iter().filter(|(_, is_array)| **is_array) {
+            let named = |node: NodeIndex| {
+                tree.within(node).find(|leaf| tree.is_leaf(*leaf) && tree.text(*leaf) == param)
+            };
+            let targets = function.assigned.iter().map(|(target, _)| target);
+            let targets = targets.chain(&function.changed);
+            // A bare name is an address that moves on, and a macro may store anywhere.
+            let stores = |node: &&NodeIndex| {
+                let calls = tree.find(**node, &["call_expression", "macro_invocation"]).next();
+                file.root(**node) == Some(param) && !file.is_bare(**node) && calls.is_none()
+            };
+            let targets = targets.filter(stores);
+            let written: BTreeSet<NodeIndex> = targets.filter_map(|node| named(*node)).collect();
+            let Some(first) = written.first() else {
+                continue;
+            };
+            let sides = function.compared.iter().flat_map(|(a, b)| [*a, *b]);
+            let compared: BTreeSet<NodeIndex> = sides.flat_map(|side| tree.within(side)).collect();
+            let is_read = |leaf: &NodeIndex| {
+                let is_it = tree.is_leaf(*leaf) && tree.text(*leaf) == param;
+                is_it && looks_at_elements(tree, *leaf, compared.contains(leaf))
+            };
+            if let Some(read) = tree.within(body).take_while(|node| node < first).find(is_read) {
+                let line = tree.line(read);
+                let what = format!("`{param}` is compared with what an earlier call left in it");
+                reading.note("replay", param, line, what);
+            }
+        }
+    }
+}
+
+/// Whether the name of an array is there to compare its elements.
+fn looks_at_elements(tree: &SyntaxTree<'_>, name: NodeIndex, compared: bool) -> bool {
+    let Some(around) = tree.parent(name) else {
+        return false;
+    };
+    let kind = tree.kind(around);
+    match kind {
+        "unary_expression" => compared && tree.text(around).starts_with('*'),
+        "argument_list" | "arguments" => {
+            let call = tree.parent(around);
+            call.is_some_and(|call| COMPARES.contains(&tree.child_text(call, "function")))
+        }
+        "field_expression" => compared && GIVES.contains(&tree.child_text(around, "field")),
+        _ => compared && ELEMENTS.contains(&kind),
+    }
+}
