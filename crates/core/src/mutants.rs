@@ -190,8 +190,8 @@ pub fn ends_kernel(line: &str) -> bool {
     line.trim_start().starts_with("#[cfg(test)]") || line.starts_with("if __name__")
 }
 
-/// A line without its comment and without what follows a quotation mark; none if it is a directive, an
-/// import or a comment.
+/// A line without its comment and without what follows a quotation mark; none if it is a directive,
+/// an import or a comment.
 pub fn code_of(line: &str) -> &str {
     let trimmed = line.trim_start();
     let skipped = ["#", "//", "/*", "* ", "*/", "import ", "from ", "use ", "include", "--", "@"];

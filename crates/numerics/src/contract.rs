@@ -375,21 +375,6 @@ impl Contract {
         self.args.iter().enumerate().filter(|(_, arg)| arg.is_written())
     }
 
-    /// The contract with harsher draws of its group sizes, each with a description of the change;
-    /// none if no argument holds group sizes.
-    pub fn harsher_groups(&self) -> Vec<(Self, String)> {
-        let mut harsher = Vec::new();
-        for (index, arg) in self.args.iter().enumerate() {
-            let draws = arg.draw().map(Draw::harsher).unwrap_or_default();
-            for (draw, what) in draws {
-                let mut contract = self.clone();
-                contract.args[index].set_draw(draw);
-                harsher.push((contract, format!("{what} in `{}`", arg.name)));
-            }
-        }
-        harsher
-    }
-
     /// The contract with every floating-point input drawn as `other`.
     #[must_use]
     pub fn drawn_as(&self, other: &Draw) -> Self {

@@ -39,8 +39,8 @@ pub fn judge_doubts(verdict: Verdict, doubts: &[ImplausibleFigure]) -> Verdict {
     verdict
 }
 
-/// Why a keep needs a proof, before any proof: a gain that is too large, a change that keeps state or
-/// prints, or a clock that contradicts it.
+/// Why a keep needs a proof, before any proof: a gain that is too large, a change that keeps state
+/// or prints, or a clock that contradicts it.
 pub fn find_doubts(
     verdict: &Verdict,
     findings: &[AuditFinding],

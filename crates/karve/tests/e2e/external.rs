@@ -420,9 +420,10 @@ fn a_call_that_is_cancelled_ends_and_the_campaign_goes_on() {
     let id = client.begin("tools/call", params);
     // Wait until it measures.
     let mut line = String::new();
-    while !line.contains("measure baseline") {
+    while !line.contains("measure the unchanged kernel") {
         line.clear();
         assert!(client.output.read_line(&mut line).unwrap() > 0, "the server is gone");
+        assert!(!line.contains("\"result\""), "it ended before: {line}");
     }
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": id, "reason": "no more"}}));

@@ -57,8 +57,8 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, one of odd sizes, one that tiles do not divide by one, and one of very small ones. Never
-    /// derived from a hidden case.
+    /// ones, one of odd sizes, one of sizes just above those of tiles, and one of very small ones.
+    /// Never derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
         let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
         let names = self.sizes();

@@ -1,5 +1,5 @@
-//! Inputs beyond those that a contract draws, where it declares no range: a kernel that is right
-//! only on what is drawn is not a replacement for one that is right everywhere.
+//! Inputs beyond those that a contract draws, where it declares no range, and harsher group sizes:
+//! a kernel that is right only on what is drawn does not replace one that is right everywhere.
 
 use super::{Arg, Contract};
 use crate::draw::Draw;
@@ -23,6 +23,21 @@ impl Contract {
         ];
         let all = floats.into_iter().chain(integers);
         all.filter_map(|(contract, what)| Some((contract?, what))).collect()
+    }
+
+    /// The contract with harsher draws of its group sizes, each with a description of the change;
+    /// none if no argument holds group sizes.
+    pub fn harsher_groups(&self) -> Vec<(Self, String)> {
+        let mut harsher = Vec::new();
+        for (index, arg) in self.args.iter().enumerate() {
+            let draws = arg.draw().map(Draw::harsher).unwrap_or_default();
+            for (draw, what) in draws {
+                let mut contract = self.clone();
+                contract.args[index].set_draw(draw);
+                harsher.push((contract, format!("{what} in `{}`", arg.name)));
+            }
+        }
+        harsher
     }
 
     /// The contract with other draws of some arguments; none if that changes nothing.

@@ -59,8 +59,8 @@ impl CorrectnessCheck<'_> {
         Ok(())
     }
 
-    /// Whether the incumbent stays inside its tensors on inputs that nobody promised: an integer may
-    /// be an index, and what it then reads is not a result.
+    /// Whether the incumbent stays inside its tensors on inputs that nobody promised: an integer
+    /// may be an index, and what it then reads is not a result.
     fn stays_inside(&mut self, contract: &Contract) -> GateResult<bool> {
         let Some(tree) = self.incumbent_tree else {
             return Ok(false);
