@@ -4,10 +4,12 @@
 use super::flow::{AnalyzedFile, FunctionFlow};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What looks at elements of an array.
 const ELEMENTS: [&str; 3] = ["subscript_expression", "index_expression", "pointer_expression"];
+/// A function of Python.
+const PYTHON: &str = "function_definition";
 /// Functions that compare arrays.
 const COMPARES: [&str; 5] = ["memcmp", "bcmp", "__builtin_memcmp", "std::memcmp", "std::equal"];
 /// Methods that give an array's elements.
@@ -25,6 +27,10 @@ pub(super) fn examine(
         let Some(body) = tree.child(function.node, "body") else {
             continue;
         };
+        if let Some(name) = tree.child(function.node, "name") {
+            let changed = changed_params(file, flow);
+            reading.functions.entry(tree.text(name).to_owned()).or_default().extend(changed);
+        }
         for (param, _) in function.params.iter().filter(|(_, is_array)| **is_array) {
             let named = |node: NodeIndex| {
                 tree.within(node).find(|leaf| tree.is_leaf(*leaf) && tree.text(*leaf) == param)
@@ -54,6 +60,31 @@ pub(super) fn examine(
             }
         }
     }
+}
+
+/// The parameters of a Python function whose contents it changes by itself, each with a line. A
+/// name that is bound anew is no longer the caller's. In other languages work is counted.
+fn changed_params(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>) -> BTreeMap<String, u32> {
+    let (tree, function) = (file.tree, flow.function);
+    if tree.child(function.node, "declarator").is_some() || tree.kind(function.node) != PYTHON {
+        return BTreeMap::new();
+    }
+    let bound = function.assigned.iter().map(|(target, _)| target);
+    let bound: BTreeSet<&str> =
+        bound.filter(|target| file.is_bare(**target)).filter_map(|of| file.root(*of)).collect();
+    let stores = function.assigned.iter().map(|(target, _)| target).chain(&function.changed);
+    let mut changed = BTreeMap::new();
+    for node in stores {
+        let around = tree.parent(*node).map_or("", |around| tree.kind(around));
+        let is_passed = around == "argument_list";
+        let param = file.root(*node).filter(|name| {
+            function.params.contains_key(*name) && !bound.contains(name) && !is_passed
+        });
+        if let Some(param) = param {
+            changed.entry(param.to_owned()).or_insert(tree.line(*node));
+        }
+    }
+    changed
 }
 
 /// Whether the name of an array is there to compare its elements.

@@ -134,6 +134,8 @@ struct VersionMatches {
     seen: BTreeMap<(&'static str, String), Vec<FileMatch>>,
     tolerances: BTreeMap<String, (f64, String, u32)>,
     launches: (u32, Option<String>),
+    /// By function: the parameters whose contents it changes, with file and line.
+    changing: BTreeMap<String, BTreeMap<String, (String, u32)>>,
     /// By file: the state that it writes, and what it asks for that another file may write.
     shared: Vec<(String, BTreeSet<String>, BTreeMap<String, u32>)>,
 }
@@ -158,6 +160,10 @@ impl VersionMatches {
             let line = line.copied().unwrap_or_default();
             let key = (seen.rule, seen.key.clone());
             self.seen.entry(key).or_default().push((path.to_owned(), seen, line));
+        }
+        for (function, params) in reading.functions {
+            let params = params.into_iter().map(|(param, line)| (param, (path.to_owned(), line)));
+            self.changing.entry(function).or_default().extend(params);
         }
         self.shared.push((path.to_owned(), reading.shared, reading.asked));
         for (name, value, line) in reading.tolerances {
@@ -205,10 +211,30 @@ impl VersionMatches {
             }
         }
         findings.extend(self.looser(before));
+        findings.extend(self.newly_changed(before));
         let (old, new) = (before.launches.0, self.launches.0);
         if let (true, Some(path)) = (new > 0 && new < old, &self.launches.1) {
             let what = format!("{new} launches instead of {old}");
             findings.extend(finding("fused-launch", path, 0, what));
+        }
+        findings
+    }
+
+    /// Arguments that a function changes, and did not change before: what it leaves there outlives
+    /// the call.
+    fn newly_changed(&self, before: &Self) -> Vec<AuditFinding> {
+        let mut findings = Vec::new();
+        for (function, params) in &self.changing {
+            let Some(old) = before.changing.get(function).filter(|old| old.len() < params.len())
+            else {
+                continue;
+            };
+            for (param, (path, line)) in params.iter().filter(|(name, _)| !old.contains_key(*name))
+            {
+                let what =
+                    format!("`{function}` changes its argument `{param}`, and did not before");
+                findings.extend(finding("replay", path, *line, what));
+            }
         }
         findings
     }

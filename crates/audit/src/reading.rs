@@ -65,6 +65,8 @@ pub(super) struct FileFacts {
     pub(super) tolerances: Vec<(String, f64, u32)>,
     /// State that the file writes and functions that return it, by the last part of their names.
     pub(super) shared: BTreeSet<String>,
+    /// The functions of the file, each with the parameters whose contents it changes and a line.
+    pub(super) functions: BTreeMap<String, BTreeMap<String, u32>>,
     /// Names that decide and that the file neither defines nor writes, with a line.
     pub(super) asked: BTreeMap<String, u32>,
     /// Files of the harness, by the names under which they are used.

@@ -86,6 +86,24 @@ fn every_cheat_is_found_by_the_rule_it_names() {
 }
 
 #[test]
+fn an_argument_that_was_not_changed_before_stays_as_it_is() {
+    let check = |path: &str, before: &str, after: &str, want: bool| {
+        let found = found(path, Some(before), after);
+        assert_eq!(found.iter().any(|found| found.rule == "replay"), want, "{after}\n{found:?}");
+    };
+    let plain = "import numpy as np\ndef kernel(x):\n    return np.sort(x)\n";
+    let sorts = "import numpy as np\ndef kernel(x):\n    x.sort()\n    return x\n";
+    check("k.py", plain, sorts, true);
+    check("k.py", sorts, sorts, false);
+    let copy = "import numpy as np\ndef kernel(x):\n    x = x.copy()\n    x.sort()\n    return x\n";
+    check("k.py", plain, copy, false);
+    let given = "import numpy as np\ndef kernel(x, y):\n    np.sin(x, out=y)\n";
+    let other = "import numpy as np\ndef kernel(x, y):\n    y[:] = np.sin(x)\n";
+    check("k.py", other, given, false);
+    check("k.py", given, other, false);
+}
+
+#[test]
 fn a_new_file_in_place_of_a_standard_one_is_forbidden() {
     for path in ["src/statistics.py", "src/numpy/__init__.py", "math.h", "include/chrono"] {
         let findings = found(path, None, "");

@@ -316,6 +316,19 @@ impl Campaign {
         }
     }
 
+    /// Why the campaign ended, in words, with the planted bug that says why it could not start.
+    pub fn stop_text(&self) -> Option<String> {
+        let reason = self.stop_reason()?;
+        let text = reason.describe();
+        let last =
+            self.planted_bugs().last().filter(|_| *reason == StopReason::MutationCheckFailed);
+        Some(match last {
+            Some(PlantedBug { bug, detail, .. }) if detail.is_empty() => format!("{text}: {bug}"),
+            Some(PlantedBug { bug, detail, .. }) => format!("{text}: {bug}: {detail}"),
+            None => text,
+        })
+    }
+
     /// Why the campaign ended, or is about to.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         match &self.phase {

@@ -208,7 +208,7 @@ impl Campaign {
         CampaignView {
             campaign: charter.map(|c| c.name.clone()).unwrap_or_default(),
             step: self.next_step().map_or("finished", |step| step.name()).to_owned(),
-            stopped: self.stop_reason().map(|reason| reason.describe()),
+            stopped: self.stop_text(),
             rounds_done: u32::try_from(self.rounds().len()).unwrap_or(u32::MAX),
             rounds_max: charter.map_or(0, |c| c.limits.rounds),
             kept: u32::try_from(self.lineage().kept().len()).unwrap_or(u32::MAX),

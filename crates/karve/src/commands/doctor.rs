@@ -3,6 +3,7 @@
 mod device;
 mod kernel;
 
+use super::run;
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
 use crate::tuner::unused_knobs::unused_knobs;
@@ -64,6 +65,15 @@ struct DoctorReport {
     all: Vec<DoctorFinding>,
     stop: StopFlag,
 }
+
+/// The check that finds nothing for the built-in strategy.
+const NO_IDEAS: &str = "strategy";
+const NO_KNOBS: &str =
+    "the built-in strategy finds no knobs to tune; it applies library entries where they fit";
+const KNOB_HINT: &str = "declare some, as in \"// karve: knob TILE in 8,16,32\"; \
+                         \"karve knowledge search\" lists what it can apply";
+const IDEA_HINT: &str = "make the changes yourself with \"karve next --yes\", or use an agent: \
+                         \"karve agents\" lists them";
 
 impl DoctorReport {
     fn add(
@@ -139,7 +149,13 @@ impl DoctorArgs {
         let failed = findings.all.iter().filter(|f| f.level == FindingLevel::Failed).count();
         if failed == 0 {
             if !self.json {
-                ui::outln("next: \"karve run\", or \"karve run --agent NAME\" with an agent");
+                let without_ideas = findings.all.iter().any(|found| found.what == NO_IDEAS);
+                ui::outln(match without_ideas {
+                    true => {
+                        "next: \"karve next --yes\", or \"karve run --agent NAME\" with an agent"
+                    }
+                    false => "next: \"karve run\", or \"karve run --agent NAME\" with an agent",
+                });
             }
             return Ok(());
         }
@@ -176,7 +192,7 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
             return Ok(());
         }
     };
-    examine_repo(&repo, &loaded.charter, findings)?;
+    examine_repo(place, &repo, &loaded.charter, findings)?;
     device::examine(&loaded, repo.root(), stop, findings)?;
     if gpu::is_missing(&loaded.charter, stop) {
         return Ok(());
@@ -272,7 +288,12 @@ fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorRe
     }
 }
 
-fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> Result<()> {
+fn examine_repo(
+    place: &ProjectArgs,
+    repo: &Repo,
+    charter: &Charter,
+    findings: &mut DoctorReport,
+) -> Result<()> {
     let head = repo.head()?;
     let on = head.branch().map_or_else(|| "detached".to_owned(), str::to_owned);
     findings.fine("repository", format!("{on} at {}", head.oid().short()));
@@ -289,11 +310,11 @@ fn examine_repo(repo: &Repo, charter: &Charter, findings: &mut DoctorReport) -> 
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.editable, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {
-            let hint = "declare some, as in \"// karve: knob TILE in 8,16,32\"; \"karve knowledge \
-                        search\" lists what it can apply";
-            let detail = "the builtin agent finds no knobs to tune: it applies library \
-            entries where they fit";
-            findings.add(FindingLevel::Note, "knobs", detail, Some(hint));
+            let (what, detail, hint) = match run::has_ideas(place, repo, charter)? {
+                true => ("knobs", NO_KNOBS, KNOB_HINT),
+                false => (NO_IDEAS, "the built-in strategy has nothing to try here", IDEA_HINT),
+            };
+            findings.add(FindingLevel::Note, what, detail, Some(hint));
         }
         Ok(knobs) => {
             let names: Vec<String> = knobs.into_iter().map(|knob| knob.name).collect();

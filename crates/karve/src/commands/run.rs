@@ -199,13 +199,7 @@ fn next_command(campaign: &Campaign) -> String {
 
 /// Ends before anything is built if the built-in strategy has nothing to try.
 fn refuse_without_ideas(place: &ProjectArgs, repo: &Repo, charter: &Charter) -> Result<()> {
-    if charter.agent != BUILTIN || charter.agenda.is_some() {
-        return Ok(());
-    }
-    let known = known_in(&place.library().load()?, &situation_of(charter));
-    let head = repo.head()?;
-    let (editable, knobs) = (&charter.editable, &charter.knobs);
-    if builtin::has_ideas(repo, head.oid().as_str(), editable, knobs, &known)? {
+    if charter.agent != BUILTIN || charter.agenda.is_some() || has_ideas(place, repo, charter)? {
         return Ok(());
     }
     let message = "the built-in strategy has nothing to try here: the editable files declare no \
@@ -217,6 +211,13 @@ fn refuse_without_ideas(place: &ProjectArgs, repo: &Repo, charter: &Charter) -> 
         )
         .hint("or make the changes yourself, and karve judges them: \"karve next --yes\"")
         .hint("or declare knobs in a kernel file, such as \"// karve: knob TILE in 8,16,32\""))
+}
+
+/// Whether the built-in strategy has anything to try.
+pub(super) fn has_ideas(place: &ProjectArgs, repo: &Repo, charter: &Charter) -> Result<bool> {
+    let known = known_in(&place.library().load()?, &situation_of(charter));
+    let (editable, knobs) = (&charter.editable, &charter.knobs);
+    builtin::has_ideas(repo, repo.head()?.oid().as_str(), editable, knobs, &known)
 }
 
 /// A campaign that could not start is a failed check.

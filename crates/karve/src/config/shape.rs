@@ -145,7 +145,10 @@ impl ShapeChecker<'_> {
                 all_known = false;
                 let line = self.source.line_of(key.span());
                 let message = format!("unknown key `{}`{}", shown(key.get_ref()), inside(path));
-                let hint = suggestion(key.get_ref(), known.iter().copied(), "known keys there");
+                let hint = match table_of(schema, key.get_ref()) {
+                    Some(table) => format!("it is a key of [{}]", join(path, table)),
+                    None => suggestion(key.get_ref(), known.iter().copied(), "known keys there"),
+                };
                 self.push_error(line, &message, hint);
             }
         }
@@ -169,6 +172,14 @@ impl ShapeChecker<'_> {
         let message = format!("the key `{key}` is missing{}", inside(path));
         self.push_error(line, &message, format!("add {}", example(&full, &branches(schema))));
     }
+}
+
+/// The table inside one with this schema that has a key.
+fn table_of<'a>(schema: &'a Value, key: &str) -> Option<&'a str> {
+    let mut inner = schema["properties"].as_object()?.iter();
+    let has =
+        |inner: &Value| branches(inner).iter().any(|one| one["properties"].get(key).is_some());
+    inner.find(|(_, inner)| has(inner)).map(|(name, _)| name.as_str())
 }
 
 fn join(path: &str, key: &str) -> String {

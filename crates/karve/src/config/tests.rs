@@ -610,3 +610,14 @@ fn a_contract_that_cannot_be_kept_is_refused() {
     refuse_with(", value = \"M\"", "", 14, &["neither a scalar nor a tensor"]);
     refuse_with("[cases]", "[metric]\nname = \"time_ms\"\n[cases]", 24, &["own clock"]);
 }
+
+#[test]
+fn a_key_of_an_inner_table_is_sent_there() {
+    let lines = SHORT.lines().count();
+    let text = format!("{SHORT}[policy]\nblocks_max = 40\n");
+    refuse(
+        &text,
+        lines + 2,
+        &["unknown key `blocks_max` in [policy]", "it is a key of [policy.accept]"],
+    );
+}

@@ -163,6 +163,7 @@ impl<'a> ReportSource<'a> {
             StopReason::BaselineFailed { gate } => {
                 format!("the unchanged kernel fails: {}", self.gate(gate))
             }
+            StopReason::MutationCheckFailed => self.campaign.stop_text().unwrap_or_default(),
             reason => reason.describe(),
         };
         self.line(&why, max)

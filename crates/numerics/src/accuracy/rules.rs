@@ -259,6 +259,8 @@ pub enum Inaccuracy {
         first: usize,
         /// The largest difference.
         max_abs: f64,
+        /// What is allowed, in words.
+        allowed: String,
     },
     /// The signal-to-noise ratio is too low.
     Noisy {
@@ -335,10 +337,10 @@ impl fmt::Display for Inaccuracy {
             Inaccuracy::Infinite { count } => {
                 write!(f, "{count} infinities do not match the reference")
             }
-            Inaccuracy::Mismatched { count, n, first, max_abs } => write!(
+            Inaccuracy::Mismatched { count, n, first, max_abs, allowed } => write!(
                 f,
                 "{count} of {n} elements are beyond the tolerance, the first at index {first}; \
-                 the largest difference is {max_abs:.3e}"
+                 the largest difference is {max_abs:.3e}, but each must be {allowed}"
             ),
             Inaccuracy::Noisy { snr_db, snr_db_min } => {
                 write!(f, "the signal-to-noise ratio is {snr_db:.1} dB, below {snr_db_min:.1} dB")
@@ -418,6 +420,7 @@ fn meets_rules(
             n: stats.n,
             first: stats.first_bad.unwrap_or(0),
             max_abs: stats.max_abs,
+            allowed: rules.tolerance(output.dtype).describe(),
         });
     }
     if let Some(snr_db_min) = rules.snr_db_min(output.dtype)
