@@ -182,6 +182,22 @@ fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
 }
 
 #[test]
+fn a_change_that_prints_is_not_kept_on_the_word_of_the_benchmark() {
+    let mut script = by_agent(&[2.0]);
+    script.findings = vec![AuditFinding {
+        rule: "prints".into(),
+        severity: Severity::Suspicious,
+        bucket: None,
+        file: "kernel.c".into(),
+        line: 2,
+        what: "printf".into(),
+    }];
+    let (campaign, _) = play(&script);
+    let why = campaign.round_view(&campaign.rounds()[0]).why;
+    assert!(why.starts_with("not proven: what it prints could pass for"), "{why}");
+}
+
+#[test]
 fn a_keep_says_that_a_person_should_look_at_it() {
     let mut script = by_agent(&[2.0, 0.5]);
     let finding = |severity| AuditFinding {
