@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const ELEMENTS: [&str; 3] = ["subscript_expression", "index_expression", "pointer_expression"];
 /// A function of Python.
 const PYTHON: &str = "function_definition";
+/// Arguments of a call.
+const ARGUMENTS: [&str; 2] = ["argument_list", "arguments"];
 /// Functions that compare arrays.
 const COMPARES: [&str; 5] = ["memcmp", "bcmp", "__builtin_memcmp", "std::memcmp", "std::equal"];
 /// Methods that give an array's elements.
@@ -51,7 +53,8 @@ pub(super) fn examine(
             let compared: BTreeSet<NodeIndex> = sides.flat_map(|side| tree.within(side)).collect();
             let is_read = |leaf: &NodeIndex| {
                 let is_it = tree.is_leaf(*leaf) && tree.text(*leaf) == param;
-                is_it && looks_at_elements(tree, *leaf, compared.contains(leaf))
+                let is_element = compared.contains(leaf) && gives_elements(tree, *leaf);
+                is_it && (is_element || is_passed_to_compare(tree, *leaf))
             };
             if let Some(read) = tree.within(body).take_while(|node| node < first).find(is_read) {
                 let line = tree.line(read);
@@ -87,19 +90,18 @@ fn changed_params(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>) -> BTreeMap<
     changed
 }
 
-/// Whether the name of an array is there to compare its elements.
-fn looks_at_elements(tree: &SyntaxTree<'_>, name: NodeIndex, compared: bool) -> bool {
-    let Some(around) = tree.parent(name) else {
-        return false;
-    };
-    let kind = tree.kind(around);
-    match kind {
-        "unary_expression" => compared && tree.text(around).starts_with('*'),
-        "argument_list" | "arguments" => {
-            let call = tree.parent(around);
-            call.is_some_and(|call| COMPARES.contains(&tree.child_text(call, "function")))
-        }
-        "field_expression" => compared && GIVES.contains(&tree.child_text(around, "field")),
-        _ => compared && ELEMENTS.contains(&kind),
-    }
+/// Whether the name of an array is there to get at its elements.
+fn gives_elements(tree: &SyntaxTree<'_>, name: NodeIndex) -> bool {
+    tree.parent(name).is_some_and(|around| match tree.kind(around) {
+        "unary_expression" => tree.text(around).starts_with('*'),
+        "field_expression" => GIVES.contains(&tree.child_text(around, "field")),
+        kind => ELEMENTS.contains(&kind),
+    })
+}
+
+/// Whether the name of an array is an argument of a function that compares arrays.
+fn is_passed_to_compare(tree: &SyntaxTree<'_>, name: NodeIndex) -> bool {
+    let list = tree.parent(name).filter(|list| ARGUMENTS.contains(&tree.kind(*list)));
+    let call = list.and_then(|list| tree.parent(list));
+    call.is_some_and(|call| COMPARES.contains(&tree.child_text(call, "function")))
 }

@@ -99,14 +99,13 @@ fn owner(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, readin
     }
     let parent = tree.parent(node).filter(|_| member == "flags");
     // Protecting an array tells nothing.
-    let is_set = parent.and_then(|parent| {
-        let statement = tree.parent(parent)?;
-        let sets = tree.kind(statement) == "assignment"
-            && tree.child(statement, "left") == Some(parent)
-            && tree.child_text(statement, "right") == "False";
-        sets.then_some(())
+    let statement = parent.and_then(|parent| tree.parent(parent));
+    let is_protected = statement.is_some_and(|statement| {
+        tree.kind(statement) == "assignment"
+            && tree.child(statement, "left") == parent
+            && tree.child_text(statement, "right") == "False"
     });
-    if is_set.is_some() {
+    if is_protected {
         return;
     }
     let asked = parent.map(|parent| match tree.kind(parent) {

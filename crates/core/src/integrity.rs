@@ -17,7 +17,7 @@ pub use plausible::{
 
 pub use proof::{
     GHOST_RULE, GainDoubt, GainProof, MutantCheck, ROUND_RATIO_MAX, STATE_RULES, allowed_round,
-    buffer_in, has_ghost, output_in, remaining, state_in,
+    buffers_in, has_ghost, output_in, remaining, state_in,
 };
 pub use rule::{AuditMode, AuditRule};
 pub use seeds::{CHECKSUM_REL_MAX, SeedReaction, differing_checksum};

@@ -156,7 +156,7 @@ impl Campaign {
         verdict: Verdict,
     ) -> Verdict {
         let mut doubts = self.doubts(round, &verdict);
-        doubts.extend(cache_in(round, candidate).filter(|_| doubts.is_empty() && verdict.keeps()));
+        doubts.extend(cache_in(round).filter(|_| doubts.is_empty() && verdict.keeps()));
         let mut state = ProofState { proofs: self.proofs(candidate), work: None };
         if let Some(counts) = &round.work {
             state.work = integrity::objection(counts, &|case| self.call_s(round, case));
@@ -193,11 +193,11 @@ impl Campaign {
         let open = integrity::remaining(doubts.clone(), &proofs);
         if open.is_empty() {
             let compiled = candidate.files.iter().any(|file| is_compiled(file));
-            return match integrity::buffer_in(&round.findings) {
-                _ if !proofs.is_empty() => None,
-                Some(_) => Some(CountingReason::Buffer),
-                None => compiled.then_some(CountingReason::Sample),
+            let why = match integrity::buffers_in(&round.findings).next() {
+                Some(_) => CountingReason::Buffer,
+                None => CountingReason::Sample,
             };
+            return (compiled && proofs.is_empty()).then_some(why);
         }
         proofs.push(GainProof::Work);
         integrity::remaining(doubts, &proofs).is_empty().then_some(CountingReason::Proof)
@@ -279,14 +279,14 @@ pub(super) fn is_unproven(verdict: &Verdict) -> bool {
 
 /// Results of the candidate that outlive a call, by its counted work: in a buffer of its own, or
 /// in memory of its caller. Where work cannot be counted, any buffer could hold them.
-fn cache_in(round: &RoundState, candidate: &Candidate) -> Option<GainDoubt> {
-    if !candidate.files.iter().any(|file| is_compiled(file)) {
-        let found = integrity::buffer_in(&round.findings)?;
+fn cache_in(round: &RoundState) -> Option<GainDoubt> {
+    let mut buffers = integrity::buffers_in(&round.findings);
+    if let Some(found) = buffers.find(|found| !is_compiled(&found.file)) {
         let finding = format!("{}, and work is counted only in C, C++ and Rust", found.describe());
         return Some(GainDoubt::State { finding });
     }
     let unequal = round.work.as_ref()?.unequal_calls()?;
-    let finding = match integrity::buffer_in(&round.findings) {
+    let finding = match integrity::buffers_in(&round.findings).next() {
         Some(found) => format!("{}, and {unequal}", found.describe()),
         None => unequal,
     };

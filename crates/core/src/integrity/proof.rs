@@ -145,10 +145,10 @@ pub fn output_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     Some(GainDoubt::Output { finding: first.describe() })
 }
 
-/// A buffer that outlives a call, which the audit only mentions: an honest kernel may have one, but
+/// Buffers that outlive a call, which the audit only mentions: an honest kernel may have one, but
 /// results could be in it.
-pub fn buffer_in(findings: &[AuditFinding]) -> Option<&AuditFinding> {
-    findings.iter().find(|finding| finding.rule == BUFFER_RULE)
+pub fn buffers_in(findings: &[AuditFinding]) -> impl Iterator<Item = &AuditFinding> {
+    findings.iter().filter(|finding| finding.rule == BUFFER_RULE)
 }
 
 /// The doubts that no proof dispels.

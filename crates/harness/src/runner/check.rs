@@ -5,7 +5,7 @@ use super::memory::gpu_failed;
 use super::reference::{DeviceValues, ReferenceOutput, ReferenceValues};
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::accuracy::{
-    AccuracyRuleSet, CrossBound, CrossCheckResult, ErrorStats, OutputInfo, PairedError,
+    AccuracyRuleSet, CrossBound, CrossCheckResult, ErrorStats, Inaccuracy, OutputInfo, PairedError,
 };
 use karve_numerics::contract::Contract;
 use karve_numerics::{accuracy, tensor};
@@ -137,13 +137,8 @@ pub(super) fn judge_overall(
     inputs: &str,
     calls: &[Vec<PairedError>],
 ) -> std::result::Result<(), String> {
-    for (position, (_, arg)) in contract.written().enumerate() {
-        let pairs: Vec<PairedError> =
-            calls.iter().filter_map(|call| call.get(position).cloned()).collect();
-        accuracy::judge_overall(&pairs, &contract.accuracy)
-            .map_err(|why| format!("over all {inputs} inputs: {}: {why}", arg.name))?;
-    }
-    Ok(())
+    judge_tensors(contract, calls, accuracy::judge_overall)
+        .map_err(|why| format!("over all {inputs} inputs: {why}"))
 }
 
 /// Whether the candidate's small elements are as accurate as the incumbent's over all calls on
@@ -152,11 +147,19 @@ pub(super) fn judge_nominal(
     contract: &Contract,
     calls: &[Vec<PairedError>],
 ) -> std::result::Result<(), String> {
+    judge_tensors(contract, calls, accuracy::judge_nominal)
+}
+
+/// Judges each written tensor by its errors in all calls.
+fn judge_tensors(
+    contract: &Contract,
+    calls: &[Vec<PairedError>],
+    judge: impl Fn(&[PairedError], &AccuracyRuleSet) -> std::result::Result<(), Inaccuracy>,
+) -> std::result::Result<(), String> {
     for (position, (_, arg)) in contract.written().enumerate() {
         let pairs: Vec<PairedError> =
             calls.iter().filter_map(|call| call.get(position).cloned()).collect();
-        accuracy::judge_nominal(&pairs, &contract.accuracy)
-            .map_err(|why| format!("{}: {why}", arg.name))?;
+        judge(&pairs, &contract.accuracy).map_err(|why| format!("{}: {why}", arg.name))?;
     }
     Ok(())
 }

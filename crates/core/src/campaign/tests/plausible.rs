@@ -182,6 +182,25 @@ fn a_buffer_that_holds_results_by_its_work_counts_is_state() {
 }
 
 #[test]
+fn a_buffer_where_work_is_not_counted_is_not_kept_whatever_else_changes() {
+    let mut script = by_agent(&[2.0]);
+    let finding = |file: &str| AuditFinding {
+        rule: "static-buffer".into(),
+        severity: Severity::Advice,
+        bucket: None,
+        file: file.into(),
+        line: 3,
+        what: "_X outlives a call and is written".into(),
+    };
+    script.findings = vec![finding("kernel.c"), finding("kernel.py")];
+    let (campaign, _) = play(&script);
+    let why = campaign.round_view(&campaign.rounds()[0]).why;
+    assert!(why.starts_with("not proven: state outlives a call: kernel.py:3"), "{why}");
+    script.findings.truncate(1);
+    assert!(verdict_of(&script).keeps());
+}
+
+#[test]
 fn a_change_that_prints_is_not_kept_on_the_word_of_the_benchmark() {
     let mut script = by_agent(&[2.0]);
     script.findings = vec![AuditFinding {

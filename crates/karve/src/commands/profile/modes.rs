@@ -56,6 +56,19 @@ impl ProfileMode {
 /// A file of the tree: its path there, and what it holds.
 pub(super) type TreeFile = (PathBuf, Vec<u8>);
 
+/// A version that was profiled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProfiledTree<'a> {
+    /// Where it is built.
+    pub(super) tree: &'a Path,
+    /// Its editable files.
+    pub(super) sources: &'a [(String, Vec<u8>)],
+    /// What the profilers found.
+    pub(super) taken: &'a CollectedProfile,
+    /// Where the tuner keeps its journals.
+    pub(super) journals: &'a Path,
+}
+
 impl ProfileArgs {
     /// The only profiler to run, if there is one.
     pub(super) fn only_tool(&self) -> Option<ProfilerTool> {
@@ -124,11 +137,11 @@ impl ProfileArgs {
     /// and what the profilers wrote.
     pub(super) fn tree_files(
         &self,
-        (harness, charter): (&Harness, &Charter),
-        tree: &Path,
-        sources: &[(String, Vec<u8>)],
-        (taken, journals): (&CollectedProfile, &Path),
+        harness: &Harness,
+        charter: &Charter,
+        of: ProfiledTree<'_>,
     ) -> Result<Vec<TreeFile>> {
+        let ProfiledTree { tree, sources, taken, journals } = of;
         let mut all = Vec::new();
         for (tool, output) in &taken.raw {
             all.push((Path::new("raw").join(tool.name()), output.clone()));

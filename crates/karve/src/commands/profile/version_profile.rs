@@ -1,6 +1,6 @@
 //! The profile of one version of a kernel: read from files, or taken from a built tree.
 
-use super::modes::{ProfileMode, TreeFile};
+use super::modes::{ProfileMode, ProfiledTree, TreeFile};
 use super::{ProfileArgs, roof};
 use crate::bench::text;
 use crate::config::Overrides;
@@ -210,8 +210,13 @@ impl ProfileArgs {
                     let files = match self.mode {
                         None | Some(ProfileMode::Disabled) => Vec::new(),
                         Some(_) => {
-                            let (with, journals) = ((&harness, &charter), loaded.root.join("tune"));
-                            self.tree_files(with, &built.path, &sources, (&taken, &journals))?
+                            let of = ProfiledTree {
+                                tree: &built.path,
+                                sources: &sources,
+                                taken: &taken,
+                                journals: &loaded.root.join("tune"),
+                            };
+                            self.tree_files(&harness, &charter, of)?
                         }
                     };
                     Ok((taken, files))
