@@ -2,9 +2,9 @@
 #include <stddef.h>
 
 double kernel(const double *x, size_t n) {
-    double sum = 0.0;
+    double sum_0 = 0.0;
     for (size_t i = 0; i < n; i++) {
-        sum += x[i] * x[i];
+        sum_0 += x[i] * x[i];
     }
-    return sum;
+    return sum_0;
 }

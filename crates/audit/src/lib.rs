@@ -26,6 +26,7 @@ mod reflection;
 mod rules;
 mod rust;
 mod rust_flow;
+mod same_code;
 mod set_up;
 mod signature;
 mod state;
@@ -37,6 +38,7 @@ mod unwritten;
 pub use build_files::is_build_file;
 pub use copies::{OTHERS_MAX, copies, is_compared};
 pub use rules::rule_names;
+pub use same_code::is_same_code;
 pub use signature::{Param, ParamType, Signature, SignatureError, signature};
 pub use tree::AuditLanguage;
 

@@ -35,6 +35,11 @@ impl Comparison {
     pub fn candidate_values(&self) -> BTreeMap<usize, f64> {
         self.cases.iter().map(|case| (case.case, case.candidate_median)).collect()
     }
+
+    /// The second clock, if it and not the metric shows most that there is no gain.
+    pub fn disproved_by(&self) -> Option<&SecondClock> {
+        self.second.as_ref().filter(|other| other.evidence_not_faster > self.evidence_not_faster)
+    }
 }
 
 /// By how much a run of the benchmark became shorter.

@@ -72,7 +72,7 @@ pub enum DropReason {
     },
     /// The editable files did not change.
     NoChange,
-    /// The build made byte-identical artifacts.
+    /// The build made byte-identical artifacts, or only comments and white space changed.
     SameArtifact,
     /// The same source was judged before.
     AlreadyTried {

@@ -83,6 +83,15 @@ impl Campaign {
             comparison.evidence_faster,
             comparison.evidence_not_faster
         )];
+        if let Some(second) = &comparison.second {
+            lines.push(format!(
+                "{set}, by {}: {} at 95%, evidence {:.3} for the gain and {:.3} against it",
+                second.clock.name(),
+                second.overall.describe(),
+                second.evidence_faster,
+                second.evidence_not_faster
+            ));
+        }
         let lost = comparison.cases.iter().filter(|case| case.change == SpeedChange::Regressed);
         for case in lost {
             let (name, speed) = (strategy::visible_name(self, case.case), case.estimate.describe());
@@ -113,6 +122,12 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
             ),
         ];
     }
+    if let Some(other) = round.disproved_by() {
+        return vec![format!(
+            "a gain that {} shows too, or metric.clocks = \"metric\" if only the metric counts",
+            other.clock.name()
+        )];
+    }
     one(match reason {
         DropReason::NoCandidate { .. } => {
             "a proposal and a change that karve accepts; \"karve log\" and the session log of the \
@@ -120,9 +135,8 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
         }
         DropReason::NoChange => "a change of an editable file (sources.editable)",
         DropReason::SameArtifact => {
-            "a change that the compiler does not undo: the build made the same bytes, so nothing \
-             was measured; if the build does not see the change, look at commands.build and \
-             commands.artifacts"
+            "a change of the code that the compiler does not undo: nothing was measured; \
+             if the build does not see the change, look at commands.build and commands.artifacts"
         }
         DropReason::AlreadyTried { .. } => "another source: this one has its verdict",
         DropReason::Gate { .. } => {
@@ -150,6 +164,8 @@ fn would_change(round: &RoundSummary) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::{DropReason, Verdict, would_change};
+    use crate::comparison::{Clock, Estimate, SecondClock};
     use crate::testing::script::{play, script};
 
     #[test]
@@ -164,5 +180,34 @@ mod tests {
         assert_eq!(dropped.verdict, "drop");
         assert_eq!(dropped.would_change.len(), 1);
         assert!(campaign.why(3).is_none());
+    }
+
+    #[test]
+    fn a_round_that_another_clock_decided_names_it() {
+        let (campaign, _) = play(&script(&[0.8]));
+        let mut round = campaign.rounds()[0].clone();
+        round.verdict = Verdict::Drop { reason: DropReason::NotFaster };
+        assert_eq!(round.reason(&|_| String::new()), "not faster");
+        let shown = round.comparison.as_mut().or(round.quick.as_mut()).unwrap();
+        let overall = Estimate { ratio: 0.992, low: Some(0.99), high: Some(0.994) };
+        let against = shown.evidence_not_faster;
+        let cpu = |evidence_not_faster| SecondClock {
+            clock: Clock::Cpu,
+            overall,
+            evidence_faster: 0.1,
+            evidence_not_faster,
+        };
+        shown.second = Some(cpu(against * 2.0));
+        assert_eq!(
+            round.reason(&|_| String::new()),
+            "not faster by CPU time, 0.992x [0.990, 0.994]"
+        );
+        assert!(would_change(&round)[0].contains("CPU time"));
+        let shown = round.shown().unwrap();
+        let lines = campaign.of_duel("all cases", shown);
+        assert!(lines[1].starts_with("all cases, by CPU time: 0.992x"), "{lines:?}");
+        round.quick = None;
+        round.comparison.as_mut().unwrap().second = Some(cpu(against / 2.0));
+        assert_eq!(round.reason(&|_| String::new()), "not faster");
     }
 }

@@ -12,7 +12,7 @@ mod shared_check;
 mod start;
 
 pub use audit::audit_commits;
-pub(crate) use audit::exact_globs;
+pub(crate) use audit::{exact_globs, is_same_code};
 pub use fit_cases::fit_cases;
 pub(crate) use ghosts::GhostCheck;
 pub use harness_hash::harness_hash;

@@ -2,7 +2,7 @@
 
 use super::record::EventResult;
 use super::{DuelName, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
-use crate::comparison::{Clock, Comparison};
+use crate::comparison::{Clock, Comparison, SecondClock};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{AuditFinding, MutantCheck, WorkCounts, suspicious_note};
@@ -11,7 +11,7 @@ use crate::measurement::{Block, Gate};
 use crate::roles::{Review, RoutingDecision};
 use crate::spending::AgentUsage;
 use crate::variants::{ImplementedVariant, VariantTrial};
-use crate::verdict::{self, MissingProof, Verdict};
+use crate::verdict::{self, DropReason, MissingProof, Verdict};
 use karve_numerics::case::CaseSet;
 use karve_numerics::contract::CaseTensorError;
 use serde::{Deserialize, Serialize};
@@ -436,9 +436,19 @@ impl RoundSummary {
         checked.or_else(|| self.ratio().filter(|_| self.parent == base))
     }
 
-    /// The verdict in words; an undecided one says which condition is not met.
+    /// The second clock, if it decided that the candidate is not faster.
+    pub(crate) fn disproved_by(&self) -> Option<&SecondClock> {
+        let not_faster = Verdict::Drop { reason: DropReason::NotFaster };
+        self.shown().filter(|_| self.verdict == not_faster)?.disproved_by()
+    }
+
+    /// The verdict in words: which clock decided, if it was not the metric, and which condition an
+    /// undecided one does not meet.
     pub(crate) fn reason(&self, name: &dyn Fn(usize) -> String) -> String {
-        let why = self.verdict.describe(name);
+        let mut why = self.verdict.describe(name);
+        if let Some(other) = self.disproved_by() {
+            why += &format!(" by {}, {}", other.clock.name(), other.overall.describe());
+        }
         match (&self.missing, &self.given_up) {
             (Some(missing), _) => format!("{why}: {}", missing.describe(name)),
             (None, Some(words)) => format!("{why}; the agent gave up: {words}"),

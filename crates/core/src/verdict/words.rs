@@ -32,7 +32,10 @@ impl Verdict {
             Self::Drop { reason } => match reason {
                 DropReason::NoCandidate { why } => format!("no candidate: {why}"),
                 DropReason::NoChange => "the editable files did not change".into(),
-                DropReason::SameArtifact => "the built artifact is byte-identical".into(),
+                DropReason::SameArtifact => {
+                    "the artifact is byte-identical, or only comments and white space changed"
+                        .into()
+                }
                 DropReason::AlreadyTried { round } => {
                     format!("the same source was judged in round {round}")
                 }

@@ -42,17 +42,7 @@ pub fn audit_commits(
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let exact = exact_globs(files)?;
-    let mut before: BTreeMap<_, _> = repo.read_matching(parent, &exact)?.into_iter().collect();
-    let mut after: BTreeMap<_, _> = repo.read_matching(candidate, &exact)?.into_iter().collect();
-    let changes: Vec<FileChange> = files
-        .iter()
-        .map(|path| FileChange {
-            path: path.clone(),
-            before: before.remove(path),
-            after: after.remove(path),
-        })
-        .collect();
+    let changes = read_changes(repo, parent, candidate, files)?;
     let harness = HarnessFiles::of(repo, charter, parent, files)?;
     let cases: Vec<Case> = visible(charter);
     let mut findings = karve_audit::audit(
@@ -67,6 +57,33 @@ pub fn audit_commits(
     let others = repo.read_matching(parent, &exact_globs(&harness.others)?)?;
     findings.extend(karve_audit::copies(&changes, &others, &charter.audit));
     Ok(in_order(findings))
+}
+
+/// Whether only comments and white space of these files differ.
+pub(crate) fn is_same_code(
+    repo: &Repo,
+    parent: &Oid,
+    candidate: &Oid,
+    files: &[String],
+) -> Result<bool> {
+    Ok(karve_audit::is_same_code(&read_changes(repo, parent, candidate, files)?))
+}
+
+fn read_changes(
+    repo: &Repo,
+    parent: &Oid,
+    candidate: &Oid,
+    files: &[String],
+) -> Result<Vec<FileChange>> {
+    let exact = exact_globs(files)?;
+    let mut before: BTreeMap<_, _> = repo.read_matching(parent, &exact)?.into_iter().collect();
+    let mut after: BTreeMap<_, _> = repo.read_matching(candidate, &exact)?.into_iter().collect();
+    let change = |path: &String| FileChange {
+        path: path.clone(),
+        before: before.remove(path),
+        after: after.remove(path),
+    };
+    Ok(files.iter().map(change).collect())
 }
 
 /// A finding must not reveal a hidden case to an agent.

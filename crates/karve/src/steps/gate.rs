@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::correctness::{cases_at, test_visible_cases};
 use super::{bug, checksums, proof, raw_output, stale_memory};
-use crate::checks::{GhostCheck, audit_commits, check_changes};
+use crate::checks::{GhostCheck, audit_commits, check_changes, is_same_code};
 use crate::refs::refs_of;
 use karve_agents::builtin::knobs_at;
 use karve_core::campaign::{Campaign, Event, KeepEvidence, RoundState, Step};
@@ -35,7 +35,9 @@ pub(crate) fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -
     let tested = check_changes(work, campaign, candidate, &findings)
         .and_then(|()| build_and_test(context, candidate, *set, campaign, &mut errors));
     let (mut gate, same_artifact, knobs) = match split(tested)? {
-        Ok(same_artifact) => {
+        Ok(same_build) => {
+            let (work, files) = (&context.repos.work, &candidate.files);
+            let same_artifact = same_build || is_same_code(work, &parent, &commit, files)?;
             findings.extend(ghosts(context, candidate, campaign)?);
             findings = in_order(findings);
             let knobs = tunable_knobs(context, candidate, campaign.incumbent());

@@ -1,12 +1,12 @@
-//! The no-op test: an agent that only edits comments never gets anything kept.
+//! The no-op test: an agent that only renames a variable never gets anything kept.
 
 use crate::e2e::lab::{Lab, by_default, copy, source};
 use crate::e2e::tidy::is_tidy;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A C kernel whose agent only edits a comment, in every round another one.
-fn comments_only(artifacts: &str) -> Lab {
+/// A C kernel whose agent only renames a variable, in every round to another name.
+fn names_only(artifacts: &str) -> Lab {
     let lab = Lab::new("noop");
     lab.replace("karve.toml", "artifacts = []", artifacts).commit();
     lab
@@ -21,9 +21,9 @@ fn tally(lab: &Lab) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn rounds_of_edited_comments_keep_nothing() {
+fn rounds_of_renamed_variables_keep_nothing() {
     let rounds = by_default(10, 40);
-    let lab = comments_only("artifacts = []");
+    let lab = names_only("artifacts = []");
     lab.replace("karve.toml", "rounds = 40", &format!("rounds = {rounds}")).commit();
     lab.karve(&["run", "--yes"]).ends(0);
     let counts = tally(&lab);
@@ -56,7 +56,7 @@ impl Drop for Load {
 #[test]
 fn rounds_by_the_clock_of_the_whole_command_keep_nothing_under_load() {
     let rounds = by_default(5, 60);
-    let lab = comments_only("artifacts = []");
+    let lab = names_only("artifacts = []");
     by_wall_time(&lab, &format!("rounds = {rounds}"));
     let _load = [Load::new(), Load::new()];
     lab.karve(&["run", "--yes"]).ends(0);
@@ -77,21 +77,32 @@ fn by_wall_time(lab: &Lab, rounds: &str) {
 }
 
 #[test]
-fn edited_comments_build_the_same_artifact() {
-    let lab = comments_only("artifacts = [\"build/kernel.o\"]");
+fn renamed_variables_build_the_same_artifact() {
+    is_not_measured(&names_only("artifacts = [\"build/kernel.o\"]"));
+}
+
+#[test]
+fn edited_comments_are_not_measured_where_no_artifact_is_named() {
+    let lab = names_only("artifacts = []");
+    let edit = "edit \"s/Comment [0-9]*/Comment $round/\" kernel.c\necho done";
+    lab.write("script/every/implement.sh", edit);
+    is_not_measured(&lab);
+}
+
+fn is_not_measured(lab: &Lab) {
     lab.replace("karve.toml", "rounds = 40", "rounds = 5").commit();
     lab.karve(&["run", "--yes"]).ends(0);
-    assert_eq!(tally(&lab), BTreeMap::from([("same_artifact".to_owned(), 5)]));
+    assert_eq!(tally(lab), BTreeMap::from([("same_artifact".to_owned(), 5)]));
     let blocks = lab.events("block_measured");
     let of_rounds = |event: &&Value| event["duel"]["duel"] == "round";
     assert_eq!(blocks.iter().filter(of_rounds).count(), 0);
-    is_tidy(&lab);
+    is_tidy(lab);
 }
 
 /// With karve's own clock a slower copy follows the equal one, and the report says what both were.
 #[test]
 fn the_measurement_is_checked_before_the_first_round() {
-    let lab = comments_only("artifacts = [\"build/kernel.o\"]");
+    let lab = names_only("artifacts = [\"build/kernel.o\"]");
     by_wall_time(&lab, "rounds = 1");
     lab.replace("karve.toml", "main bench\"", "main bench {repeats}\"");
     lab.replace("karve.toml", "[policy]", "[policy]\nfirst_verdict = \"after_checks\"").commit();

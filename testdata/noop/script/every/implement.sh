@@ -1,2 +1,2 @@
-edit "s/Comment [0-9]*\./Comment $round./" kernel.c
-echo '{"summary": "a better comment"}'
+edit "s/sum_[0-9]*/sum_$round/" kernel.c
+echo '{"summary": "a better name"}'

@@ -1,1 +1,1 @@
-claim "comment number $round" "comment $round explains more" 1.05
+claim "name number $round" "name $round explains more" 1.05
