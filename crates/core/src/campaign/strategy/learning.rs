@@ -8,7 +8,9 @@ use crate::charter::Better;
 use crate::comparison::Comparison;
 use crate::hypothesis::{Direction, Hypothesis};
 use crate::integrity::has_ghost;
-use crate::knowledge::{Evidence, Learning, Lesson, LessonNotes, PredictedCounter};
+use crate::knowledge::{
+    Evidence, EvidenceEffect, Learning, Lesson, LessonNotes, PredictedCounter, effect_of,
+};
 use crate::measurement::Gate;
 use crate::policy::ProfileWhen;
 use crate::profile::classify::with_derived;
@@ -201,6 +203,11 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
     if !named && campaign.rounds().iter().filter(is_new).count() >= NEW_MAX {
         return None;
     }
+    let evidence = evidence(campaign, round, hypothesis, comparison, verdict)?;
+    // Only a keep is proof: what a dropped or undecided round seems to gain says nothing.
+    if !verdict.keeps() && effect_of(&evidence) == EvidenceEffect::Supports {
+        return None;
+    }
     let name = campaign.charter().map(|c| c.name.clone())?;
     let new = format!("{}{}", found_prefix(&name), round.number);
     Some(Learning {
@@ -215,7 +222,7 @@ fn learning(campaign: &Campaign, round: &RoundState, verdict: &Verdict) -> Optio
         },
         moved: Vec::new(),
         beside: beside(campaign),
-        evidence: evidence(campaign, round, hypothesis, comparison, verdict)?,
+        evidence,
         words: LessonNotes::default(),
         unsaid: String::new(),
         became: String::new(),

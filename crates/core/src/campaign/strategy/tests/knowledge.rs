@@ -1,7 +1,7 @@
 //! What a brief shows of the library, what is refused, and what a round teaches.
 
 use super::super::*;
-use crate::campaign::{Event, Step};
+use crate::campaign::{Event, RoundPhase, Step};
 use crate::hypothesis::Hypothesis;
 use crate::knowledge::{
     Action, EntryKind, EntryStatus, EvidenceEffect, ExpectedGain, KnownEntry, Lesson, Scope,
@@ -313,6 +313,25 @@ fn a_round_that_is_not_faster_counts_against_its_entry_however_wide_its_interval
     assert_eq!(effect_of(&equal.evidence), EvidenceEffect::Refutes);
     let wide = crate::knowledge::Evidence { high: Some(1.04), ..equal.evidence };
     assert_eq!(effect_of(&wide), EvidenceEffect::Refutes);
+}
+
+#[test]
+fn an_undecided_round_does_not_speak_for_its_entry() {
+    let mut script = script(&[1.06]);
+    let crate::testing::script::ScriptedAnswer::Idea(idea) = &mut script.rounds[0][0] else {
+        panic!("an idea comes first");
+    };
+    idea.hypothesis.entry = Some("unroll".into());
+    let accept = &mut script.charter.policy.accept;
+    (accept.blocks_min, accept.blocks_max) = (1, 9);
+    let (campaign, _) = play_until(&script, &|step| matches!(step, Step::Learn { .. }));
+    let round = campaign.current_round().unwrap();
+    let RoundPhase::Learning { verdict } = &round.phase else {
+        panic!("the round is settled");
+    };
+    assert!(matches!(verdict, Verdict::Undecided { .. }), "{verdict:?}");
+    assert!(round.shown().unwrap().overall.low.unwrap() > 1.0);
+    assert_eq!(lesson(&campaign, None).learning, None);
 }
 
 #[test]
