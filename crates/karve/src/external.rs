@@ -171,6 +171,9 @@ pub fn drive_external(
     let overrides = Overrides { agent: Some(EXTERNAL.to_owned()), ..Overrides::default() };
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &overrides)?;
+    if wish == CampaignChoice::Newest {
+        session::refuse_ambiguous(&loaded.root, &repo)?;
+    }
     let plan = session::plan(&loaded, &repo, wish, NewLimits::default())?;
     if matches!(plan, SessionPlan::Start(_)) && answer.is_some() {
         return Err(CommandError::usage("no campaign is waiting for an answer")

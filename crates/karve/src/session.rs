@@ -28,6 +28,9 @@ use std::path::Path;
 /// How many names are tried before giving up.
 const NAMES_MAX: u32 = 1_000;
 
+/// Most campaigns that are read, and most that are named, to find the unfinished ones.
+const OPEN_READ_MAX: usize = 200;
+const OPEN_SHOWN_MAX: usize = 8;
 /// Names of up to this many characters are similar by chance.
 const SHORT_NAME: usize = 3;
 
@@ -367,9 +370,32 @@ fn newest_unfinished(root: &Path, repo: Option<&Repo>) -> Result<Option<Campaign
     let Some(dir) = project::newest(root, repo)? else {
         return Ok(None);
     };
-    // A campaign that died after its last record still has to clean up and write its report.
-    let open = store::was_killed(&dir) || !store::read(&dir)?.campaign.is_finished();
-    Ok(open.then_some(dir))
+    Ok(is_unfinished(&dir)?.then_some(dir))
+}
+
+/// A campaign that died after its last record still has to clean up and write its report.
+fn is_unfinished(dir: &CampaignDir) -> Result<bool> {
+    Ok(store::was_killed(dir) || !store::read(dir)?.campaign.is_finished())
+}
+
+/// Refuses to choose between several unfinished campaigns of a repository: another agent may be
+/// driving the newest one.
+pub fn refuse_ambiguous(root: &Path, repo: &Repo) -> Result<()> {
+    let mut open: Vec<String> = Vec::new();
+    for dir in store::list(root)?.iter().rev().take(OPEN_READ_MAX) {
+        if project::is_of(dir, Some(repo)) && is_unfinished(dir).unwrap_or(false) {
+            open.push(dir.name());
+        }
+    }
+    if open.len() < 2 {
+        return Ok(());
+    }
+    let error = CommandError::usage(format!("{} campaigns are not finished", open.len()))
+        .cause("another agent may be driving the newest one");
+    let hints = open.iter().take(OPEN_SHOWN_MAX);
+    Err(hints.fold(error, |error, name| {
+        error.hint(format!("add \"--campaign {name}\", or remove it: \"karve clean {name}\""))
+    }))
 }
 
 /// What a user can do after an error: a campaign keeps its charter and base commit when resumed,

@@ -34,6 +34,23 @@ fn propose(lab: &Lab, title: &str) {
 }
 
 #[test]
+fn an_answer_goes_to_no_other_campaign_than_the_one_that_is_meant() {
+    let lab = lab();
+    lab.karve(&["next", "--yes"]).ends(0);
+    lab.karve(&["next", "--new", "--yes"]).ends(0);
+    fs::write(lab.beside("idea.json"), idea("halve the work")).unwrap();
+    let file = lab.beside("idea.json").to_string_lossy().into_owned();
+    let names = ["2 campaigns are not finished", "--campaign toy-2\"", "--campaign toy\""];
+    lab.karve(&["next"]).ends(2).complains(&names);
+    lab.karve(&["propose", &file]).ends(2).complains(&names);
+    lab.karve(&["submit"]).ends(2).complains(&names);
+    let turn = lab.karve(&["propose", &file, "--campaign", "toy", "--json"]).ends(0).json();
+    assert_eq!((&turn["turn"], &turn["campaign"]), (&json!("implement"), &json!("toy")));
+    lab.karve(&["clean", "toy-2", "--yes"]).ends(0);
+    lab.karve(&["next"]).ends(0);
+}
+
+#[test]
 fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     let lab = lab();
     lab.replace("karve.toml", "[policy.accept]", "[policy]\nbest_of = 2\n\n[policy.accept]")
