@@ -66,7 +66,7 @@ pub fn environment(stop: &StopFlag) -> Environment {
 
 /// Each query, with its name.
 fn questions() -> impl Iterator<Item = (&'static str, String)> {
-    let versions = identity::TOOLS.map(|tool| (tool, format!("{tool} --version")));
+    let versions = identity::TOOLS.map(|(tool, _)| (tool, format!("{tool} --version")));
     let gpus = GPU_QUERIES.map(|(name, line)| (name, line.to_owned()));
     versions.into_iter().chain(gpus)
 }
