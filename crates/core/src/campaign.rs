@@ -9,6 +9,7 @@ mod controls;
 mod duels;
 mod event;
 mod gating;
+mod host_tally;
 mod in_round;
 mod left;
 mod original;
@@ -38,6 +39,7 @@ pub use event::{
     Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
+pub use host_tally::HostTally;
 pub use left::DuelLeft;
 pub use original::{OriginalCheck, RunningCheck};
 pub use phase_cost::{PhaseCost, WorkPhase};
@@ -87,11 +89,7 @@ pub struct Campaign {
     open_duels: BTreeMap<(String, String), UndecidedDuel>,
     n_events: u64,
     spent_ms: u64,
-    waited_ms: u64,
-    /// Blocks that were measured on a busy host.
-    busy_blocks: u32,
-    /// All blocks.
-    blocks: u32,
+    host: HostTally,
     /// Time that tuning took.
     tuned_ms: u64,
     cost: AgentUsage,

@@ -223,7 +223,7 @@ impl Campaign {
             incumbent: self.aggregate_at(now),
             cumulative_ratio: cumulative,
             unchecked_keeps,
-            speedup_note: lineage::unchecked_note(unchecked_keeps),
+            speedup_note: lineage::unchecked_note(unchecked_keeps).or_else(|| self.busy_note()),
             headline,
             self_reported: charter.and_then(|c| c.self_reported()),
             confirmed: self.final_comparison().and_then(verdict::confirms),

@@ -1,10 +1,10 @@
 //! How an event changes a campaign. An event that was not due is refused.
 
 use super::round::{RoundPhase, RoundState};
-use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, Record, StopReason};
+use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, StopReason};
 use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
-use crate::measurement::{Block, Conditions, Gate};
+use crate::measurement::{Block, Gate};
 use crate::policy::{BLOCKS_MAX, ProfileWhen};
 use crate::profile::Profile;
 use crate::sampling;
@@ -34,15 +34,6 @@ impl std::error::Error for OutOfOrder {}
 
 /// Agents that are remembered.
 const AGENTS_MAX: usize = 16;
-
-/// The state of the host when the readings of an event were taken.
-fn conditions(event: &Event) -> Option<&Conditions> {
-    match event {
-        Event::BaselineMeasured(baseline) => baseline.conditions.as_deref(),
-        Event::BlockMeasured { block, .. } => block.conditions.as_deref(),
-        _ => None,
-    }
-}
 
 /// Whether an event was accepted, or why not.
 pub(super) type EventResult = Result<(), String>;
@@ -99,27 +90,16 @@ impl Campaign {
         self.spent_ms
     }
 
-    /// Milliseconds that readings waited for the device; not part of any step's time of work.
-    pub fn waited_ms(&self) -> u64 {
-        self.waited_ms
-    }
-
-    /// How many blocks were measured while other processes kept the CPUs busy, and how many were
-    /// measured at all.
-    pub fn busy_blocks(&self) -> (u32, u32) {
-        (self.busy_blocks, self.blocks)
+    /// What the host did to the readings so far.
+    pub fn host(&self) -> HostTally {
+        self.host
     }
 
     fn take_conditions(&mut self, event: &Event) {
         let limit = self.charter().map_or(f64::INFINITY, |charter| charter.device.pressure_max);
-        let conditions = conditions(event);
-        let pauses = conditions.iter().flat_map(|conditions| &conditions.pauses);
-        let waited = pauses.fold(0, |sum, pause| u64::saturating_add(sum, pause.waited_ms));
-        self.waited_ms = self.waited_ms.saturating_add(waited);
-        if matches!(event, Event::BlockMeasured { .. }) {
-            let pressure = conditions.and_then(|conditions| conditions.pressure);
-            self.busy_blocks += u32::from(pressure.is_some_and(|now| now > limit));
-            self.blocks += 1;
+        self.host.take(event, limit);
+        if let CampaignPhase::Round(round) = &mut self.phase {
+            round.host.take(event, limit);
         }
     }
 

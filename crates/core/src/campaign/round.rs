@@ -1,7 +1,7 @@
 //! A round: one hypothesis from proposal to verdict.
 
 use super::record::EventResult;
-use super::{DuelName, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
+use super::{DuelName, HostTally, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison, SecondClock};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, Hypothesis};
@@ -79,6 +79,8 @@ pub struct RoundState {
     pub retries: u32,
     /// Time of work in this round.
     pub spent_ms: u64,
+    /// What the host did to its readings.
+    pub host: HostTally,
     /// What the agent used in this round.
     pub usage: AgentUsage,
     /// The same time and usage by phase, in order.
@@ -301,6 +303,9 @@ pub struct RoundSummary {
     pub retries: u32,
     /// Time of work.
     pub spent_ms: u64,
+    /// What the host did to its readings.
+    #[serde(default, skip_serializing_if = "HostTally::is_default")]
+    pub host: HostTally,
     /// What the agent used.
     pub usage: AgentUsage,
     /// The same time and usage by phase, in order.
@@ -350,6 +355,7 @@ impl RoundState {
             refused: Vec::new(),
             retries: 0,
             spent_ms: 0,
+            host: HostTally::default(),
             usage: AgentUsage::default(),
             phases: Vec::new(),
         }
@@ -409,6 +415,7 @@ impl RoundState {
             refused: self.refused,
             retries: self.retries,
             spent_ms: self.spent_ms,
+            host: self.host,
             usage: self.usage,
             phases: self.phases,
             at_ms,

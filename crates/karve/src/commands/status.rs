@@ -28,7 +28,7 @@ impl StatusArgs {
         if self.json {
             ui::out_json(&view);
         } else {
-            ui::out(&render_status(&view, campaign.waited_ms()));
+            ui::out(&render_status(&view, campaign.host().waited_ms));
             ui::next_step(match campaign.is_finished() {
                 true => "\"karve report\", \"karve log\"",
                 false => "\"karve run\" resumes it",

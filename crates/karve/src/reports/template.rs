@@ -142,6 +142,7 @@ fn safe(text: String) -> Value {
 /// Filters for figures.
 fn add_figures(environment: &mut Environment<'static>) {
     environment.add_filter("ratio", |value: Option<f64>| safe(text::ratio(value)));
+    environment.add_filter("gain", |value: Option<f64>| safe(text::gain(value)));
     environment.add_filter("percent", |value: Option<f64>| safe(text::percent(value)));
     environment.add_filter("share", |value: Option<f64>| safe(text::share(value)));
     environment.add_filter("number", |value: Option<f64>| safe(text::number(value)));

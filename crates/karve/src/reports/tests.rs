@@ -3,7 +3,7 @@
 mod pages;
 mod played;
 
-use super::text::{bounded, code, escaped, fenced, number, one_line, percent, wrapped, yaml};
+use super::text::{bounded, code, escaped, fenced, gain, number, one_line, percent, wrapped, yaml};
 use super::*;
 use karve_core::campaign::{Event, Record};
 use karve_core::charter::{Better, Charter, ClockRule};
@@ -359,6 +359,7 @@ fn figures_have_one_format() {
     assert_eq!(percent(Some(1.1)), "+10.000%");
     assert_eq!(percent(Some(0.999_999_99)), "+0.000%");
     assert_eq!(percent(Some(f64::NAN)), "-");
+    assert_eq!((gain(Some(1.9)), gain(Some(62.61))), ("+90.000%".into(), "62.610x".into()));
     assert_eq!(number(Some(8.0)), "8.0000");
     assert_eq!(number(Some(123_456.7)), "123457");
     assert_eq!(number(Some(0.001_234_56)), "0.0012346");

@@ -3,7 +3,7 @@
 //! Hypotheses, lessons and logs are written by agents and by the programs they change. Everything
 //! here is bounded, free of control characters, and escaped for the place where it is put.
 
-use karve_core::campaign::Campaign;
+use karve_core::campaign::{Campaign, HostTally};
 use karve_core::comparison::Estimate;
 use karve_core::score::percent_change;
 use karve_core::spending::CostPerPercent;
@@ -217,12 +217,17 @@ pub(super) fn duration(ms: u64) -> String {
 
 /// How long a campaign has worked, how long it also waited, and how busy the host was.
 pub(super) fn time_of_work(campaign: &Campaign) -> String {
-    let mut text = duration(campaign.spent_ms());
-    if campaign.waited_ms() > 0 {
-        let waited = duration(campaign.waited_ms());
+    time_with_waits(campaign.spent_ms(), campaign.host())
+}
+
+/// The same for anything that took this long.
+pub(super) fn time_with_waits(spent_ms: u64, host: HostTally) -> String {
+    let mut text = duration(spent_ms);
+    if host.waited_ms > 0 {
+        let waited = duration(host.waited_ms);
         text.push_str(&format!(", plus {waited} waiting for the device"));
     }
-    if let (busy @ 1.., all) = campaign.busy_blocks() {
+    if let (busy @ 1.., all) = (host.busy_blocks, host.blocks) {
         text.push_str(&format!("; {busy} of {all} blocks on a busy host, which widens intervals"));
     }
     text
@@ -245,6 +250,14 @@ pub(super) fn percent(ratio: Option<f64>) -> String {
             if text == "-0.000%" { "+0.000%".to_owned() } else { text }
         }
         Some(_) | None => NO_VALUE.to_owned(),
+    }
+}
+
+/// The same up to twice as fast, and a speedup above: percentages of large gains mislead.
+pub(super) fn gain(value: Option<f64>) -> String {
+    match value {
+        Some(value) if value > 2.0 => ratio(Some(value)),
+        _ => percent(value),
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
             Some(_) => None,
             None => unchecked_note(campaign.lineage().n_unchecked()),
         },
+        busy => campaign.busy_note(),
         so_far => view.cumulative_ratio,
         product => campaign.lineage().product(),
         inflation => view.inflation_percent.filter(|_| measured.is_some()),

@@ -1,7 +1,7 @@
 //! The flow of a round: which sets are measured, what is fixed, what is refused.
 
 use super::{dropped, edit, varied, verdicts};
-use crate::campaign::{Campaign, DuelName, Event, Record, RoundPhase, Step, StopReason};
+use crate::campaign::{Campaign, DuelName, Event, HostTally, Record, RoundPhase, Step, StopReason};
 use crate::measurement::{Conditions, Gate, Pause, PauseReason};
 use crate::policy::{FirstVerdict, Preset, ProfileWhen};
 use crate::profile::Profile;
@@ -66,7 +66,10 @@ fn blocks_on_a_busy_host_are_counted_and_waits_added() {
         }
     }
     let campaign = fold(&log);
-    assert_eq!((campaign.busy_blocks(), campaign.waited_ms()), ((3, blocks), 100));
+    assert_eq!(campaign.host(), HostTally { waited_ms: 100, busy_blocks: 3, blocks });
+    let round = campaign.rounds()[0].host;
+    assert_eq!((round.waited_ms, round.busy_blocks), (100, 3));
+    assert!(round.blocks < blocks, "the final duel has its own");
 }
 
 #[test]

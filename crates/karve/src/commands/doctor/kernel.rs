@@ -204,11 +204,14 @@ fn examine_bench(
     let Some(samples) = gated("benchmark", bench, hint, findings)? else {
         return Ok(false);
     };
-    let value = samples.first().map_or(f64::NAN, |sample| sample.value);
+    let shown = charter.visible_cases().first().copied().unwrap_or(0);
+    let value = samples.get(shown).map_or(f64::NAN, |sample| sample.value);
     // No more digits than a reading has.
     let value = format!("{value:.4}");
     let value = value.trim_end_matches('0').trim_end_matches('.');
-    let detail = format!("{} = {value} {}", charter.metric.name, charter.metric.unit);
+    let (metric, case) = (&charter.metric, charter.cases.get(shown));
+    let case = case.map_or("", |case| &case.name);
+    let detail = format!("{} = {value} {} on {case}", metric.name, metric.unit);
     findings.fine("benchmark", detail);
     Ok(true)
 }

@@ -3,7 +3,7 @@
 use super::{comparison_page, pass_page, rates, streak_action};
 use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding};
 use crate::reports::source::{HiddenNames, ReportSource};
-use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable};
+use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable, time_with_waits};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
@@ -37,6 +37,7 @@ pub(super) fn settled(
         number => round.number,
         at_ms => round.at_ms,
         spent_ms => round.spent_ms,
+        time => time_with_waits(round.spent_ms, round.host),
         usd => round.usage.usd,
         phases => round.phases.iter().map(phase).collect::<Vec<_>>(),
         title => source.title(round, PARAGRAPH_MAX),

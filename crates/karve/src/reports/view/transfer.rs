@@ -33,33 +33,31 @@ fn id_audit(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
 }
 
 /// How often a cache of these kinds is hit in real training, where inputs differ in every step and
-/// weights change between steps.
-fn trace(buckets: &[Bucket]) -> String {
+/// weights change between steps; `None` without a cache.
+fn trace(buckets: &[Bucket]) -> Option<String> {
     let trace = integrity::trace(buckets);
-    let steps = match trace.rate() {
-        None => return "no cache, so nothing to hit".to_owned(),
-        Some(rate) => format!("{} hits in {} uses ({:.0}%)", trace.hits, trace.uses, rate * 100.0),
-    };
+    let rate = trace.rate()? * 100.0;
+    let steps = format!("{} hits in {} uses ({rate:.0}%)", trace.hits, trace.uses);
     let each = match trace.hits {
         0 => "steps 1 to 4: forward miss, backward miss; inputs and gradients differ in every step",
         _ => "steps 1 to 4: forward miss, backward hit; the weights change between steps",
     };
     let end = if trace.is_overfit() { "; below half: rolled back" } else { "" };
-    format!("{steps}: {each}{end}")
+    Some(format!("{steps}: {each}{end}"))
 }
 
-/// Whether the gain depends on how rows are distributed among groups.
-fn groups(source: &ReportSource<'_>, round: &RoundSummary) -> String {
+/// Whether the gain of a grouped kernel depends on how rows are distributed among groups.
+fn groups(source: &ReportSource<'_>, round: &RoundSummary) -> Option<String> {
     let fixed = round.findings.iter().find(|found| found.rule == "fixed-groups");
     let is_grouped = integrity::is_grouped(&source.charter.target.op);
-    match (fixed, is_grouped, source.charter.contract.is_some()) {
+    Some(match (fixed, is_grouped, source.charter.contract.is_some()) {
         (Some(found), ..) => source.line(&found.what, CELL_MAX),
-        (None, false, _) => "not a grouped kernel".to_owned(),
+        (None, false, _) => return None,
         (None, true, true) => {
             "skewed and empty groups were played, if an input draws groups".into()
         }
         (None, true, false) => skewed_results(source, round),
-    }
+    })
 }
 
 /// What a round measured on the skewed shapes.
