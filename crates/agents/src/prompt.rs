@@ -172,6 +172,7 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         cases => shown.first(BriefPart::Cases, cases(brief)),
         held_back => model(&brief.held_back),
         case_names => shown.first(BriefPart::Cases, case_names),
+        has_hidden => brief.has_hidden,
         threads => brief.threads,
         tolerance => model(&brief.tolerance),
         is_change => false,

@@ -137,6 +137,8 @@ pub struct Brief {
     pub case_notes: Vec<String>,
     /// Names of the cases that are held back.
     pub held_back: Vec<String>,
+    /// Whether there are hidden cases.
+    pub has_hidden: bool,
     /// Threads that the kernel may use, under a contract.
     pub threads: Option<u32>,
     /// How close each output must be to the reference, under a contract, in words.
@@ -238,6 +240,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
             .iter()
             .map(|c| campaign.case_name(*c))
             .collect(),
+        has_hidden: !campaign.cases_of(CaseSet::Hidden).is_empty(),
         threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
         tolerance: charter.and_then(|c| c.contract.as_deref()).map_or_else(Vec::new, tolerances),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),

@@ -261,6 +261,7 @@ fn an_agent_is_never_told_of_a_hidden_case() {
         for text in reported {
             assert!(!text.contains("secret") && !text.contains("7919"), "{text}");
             assert!(text.contains("small") && text.contains("large"));
+            assert!(text.contains("has_hidden: true"));
         }
     }
 }
