@@ -59,7 +59,7 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
         Step::DefineTarget => define_target::perform(context),
         Step::Prepare => prepare::perform(context),
         Step::CheckMutations => check_mutations::perform(context, campaign),
-        Step::ReadTips => read_tips::perform(context),
+        Step::ReadTips => read_tips::perform(context, campaign),
         Step::MeasureBaseline => measure_baseline::perform(context, campaign),
         Step::Profile { round, commit, depth } => {
             profile::perform(context, *round, commit, *depth, campaign)

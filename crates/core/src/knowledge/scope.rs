@@ -31,6 +31,9 @@ pub struct Scope {
     /// How many threads: `one` or `many`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<String>,
+    /// Names in the source, such as of a function that it replaces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
     /// Entries, one of which must already be in the kernel. Unlike the other lists, this one never
     /// matches where nothing is known about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,6 +58,9 @@ pub struct Situation {
     pub phase: BTreeSet<String>,
     /// How many threads.
     pub threads: BTreeSet<String>,
+    /// The names in the source.
+    #[serde(skip)]
+    pub source: BTreeSet<String>,
     /// The entries that are in the kernel.
     pub after: BTreeSet<String>,
 }
@@ -109,6 +115,14 @@ impl Situation {
         same
     }
 
+    /// The same, with the names in a source text.
+    #[must_use]
+    pub fn with_source(mut self, text: &str) -> Self {
+        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        self.source.extend(words.filter(|word| !word.is_empty()).map(str::to_lowercase));
+        self
+    }
+
     /// Whether a text names the operation, one of its families, or another member of them.
     pub fn shares_op(&self, text: &str) -> bool {
         let mut words = parts_of(text);
@@ -130,6 +144,7 @@ impl Situation {
             dtype: BTreeSet::new(),
             phase: BTreeSet::new(),
             threads: BTreeSet::new(),
+            source: BTreeSet::new(),
             after: BTreeSet::new(),
         }
     }
@@ -144,7 +159,7 @@ impl Scope {
     fn pairs<'a>(
         &'a self,
         at: &'a Situation,
-    ) -> [(&'static str, &'a Vec<String>, &'a BTreeSet<String>); 7] {
+    ) -> [(&'static str, &'a Vec<String>, &'a BTreeSet<String>); 8] {
         [
             ("device", &self.device, &at.device),
             ("backend", &self.backend, &at.backend),
@@ -153,6 +168,7 @@ impl Scope {
             ("dtype", &self.dtype, &at.dtype),
             ("phase", &self.phase, &at.phase),
             ("threads", &self.threads, &at.threads),
+            ("source", &self.source, &at.source),
         ]
     }
 
@@ -166,6 +182,7 @@ impl Scope {
             &self.dtype,
             &self.phase,
             &self.threads,
+            &self.source,
             &self.after,
         ];
         lists.into_iter().flatten()

@@ -71,6 +71,10 @@ fn a_scope_knows_families_and_several_words_for_a_device() {
     let c = Scope { language: vec!["c".into()], ..Scope::default() };
     assert!(c.holds(&Situation::new("x", &[], &["C", "c11"], &[])));
     assert!(!c.holds(&Situation::new("x", &[], &["c++"], &[])));
+    let pow = Scope { source: vec!["pow".into(), "powf".into()], ..Scope::default() };
+    assert!(pow.holds(&at("matmul")), "the source is not known");
+    assert!(pow.holds(&at("matmul").with_source("y[i] = std::pow(x[i], 2);")));
+    assert!(!pow.holds(&at("matmul").with_source("y[i] += power * x[i];")));
 }
 
 #[test]

@@ -8,6 +8,8 @@ use karve_core::campaign::strategy;
 use karve_core::knowledge::{KnownEntry, LibraryQuery};
 use karve_core::profile::classify::with_derived;
 use karve_core::profile::{Diagnosis, KernelProfile};
+use karve_harness::git::Oid;
+use karve_harness::project_file;
 use karve_os::error::Result;
 
 /// The layers as the campaign sees them.
@@ -20,10 +22,14 @@ pub(super) fn library_layers(context: &Context) -> LibraryLayers {
     layers
 }
 
-/// The entries that apply to the target.
-pub(super) fn recall(context: &Context) -> Result<Vec<KnownEntry>> {
+/// The entries that apply to the target as it is at a commit.
+pub(super) fn recall(context: &Context, commit: &str) -> Result<Vec<KnownEntry>> {
     let library = library_layers(context).load()?;
-    let mut known = known_in(&library, &situation_of(&context.charter));
+    let globs = project_file::glob_set(&context.charter.editable)?;
+    let files = context.repos.work.read_matching(&Oid::named(commit)?, &globs)?;
+    let texts = files.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes));
+    let at = texts.fold(situation_of(&context.charter), |at, text| at.with_source(&text));
+    let mut known = known_in(&library, &at);
     // The campaign's own findings are in its rounds.
     let own = strategy::found_prefix(&context.charter.name);
     known.retain(|known| !known.id.starts_with(&own));

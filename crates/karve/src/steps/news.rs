@@ -55,7 +55,7 @@ fn new_knowledge(context: &Context, campaign: &Campaign) -> Result<Option<Event>
     if !matches!(phase, Some(RoundPhase::Proposing { .. })) {
         return Ok(None);
     }
-    let now = knowledge::recall(context)?;
+    let now = knowledge::recall(context, campaign.base_commit())?;
     let before = campaign.known();
     let gone = before.iter().filter(|old| !now.iter().any(|new| new.id == old.id));
     let gone: Vec<String> = gone.map(|old| old.id.clone()).collect();

@@ -41,6 +41,19 @@ fn no_entry_is_complained_of() {
 }
 
 #[test]
+fn an_entry_about_something_that_a_kernel_does_not_have_is_not_offered() {
+    let holds = |id: &str, at: &karve_core::knowledge::Situation| {
+        built_in().iter().any(|entry| entry.id == id && entry.scope.holds(at))
+    };
+    let c = of_words("matvec", "c", "c++", "cpu");
+    assert!(!holds("pow-to-multiply", &c.clone().with_source("y[i] += a[i * n + j] * x[j];")));
+    assert!(holds("pow-to-multiply", &c.with_source("s += std::pow(x[i], 2.0);")));
+    let numpy = of_words("blur", "numpy", "python", "cpu");
+    assert!(!holds("autotune-in-hot-path", &numpy));
+    assert!(holds("autotune-in-hot-path", &of_words("gemm", "triton", "triton", "H200")));
+}
+
+#[test]
 fn every_trigger_can_hold_and_every_line_is_narrow() {
     for entry in built_in() {
         for trigger in &entry.triggers {
