@@ -16,7 +16,11 @@ pub use step_text::describe_step;
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_os::device::{Notice, NoticeSink};
 use std::io::{IsTerminal, Write};
+use std::sync::Once;
 
+/// What a campaign says when nobody reads its output any more.
+const UNREAD: &str = "note: nobody reads standard output; the campaign continues until it is \
+                      finished or stopped: \"karve status\" shows it";
 /// Most characters of a notice.
 const NOTICE_CHARS: usize = 200;
 
@@ -60,7 +64,20 @@ pub fn out(text: &str) {
 
 /// The same for text with karve's own tones.
 pub fn out_toned(text: &str) {
-    let _ = std::io::stdout().lock().write_all(style::visible_toned(text).as_bytes());
+    let _ = write_toned(text);
+}
+
+/// The same for a line of a running campaign, which continues without a reader: who waits for
+/// `karve run | head` to end learns once why it does not.
+fn out_line(text: &str) {
+    static TOLD: Once = Once::new();
+    if write_toned(&format!("{text}\n")).is_err() {
+        TOLD.call_once(|| note(UNREAD));
+    }
+}
+
+fn write_toned(text: &str) -> std::io::Result<()> {
+    std::io::stdout().lock().write_all(style::visible_toned(text).as_bytes())
 }
 
 /// Writes a line to standard output.

@@ -1,6 +1,6 @@
 //! Every record as a line of JSON, for programs.
 
-use super::{Screen, outln};
+use super::{Screen, out_line};
 use karve_core::campaign::{Campaign, Record, Step};
 
 /// Prints each record once it is durable.
@@ -12,7 +12,7 @@ impl Screen for JsonLinesScreen {
 
     fn saw(&mut self, _: &Campaign, record: &Record) {
         if let Ok(line) = serde_json::to_string(record) {
-            outln(&line);
+            out_line(&line);
         }
     }
 }

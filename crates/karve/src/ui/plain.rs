@@ -1,7 +1,7 @@
 //! One line for every event, and on a terminal a spinner for the current step.
 
 use super::style::{Tone, toned};
-use super::{NOTICE_CHARS, Screen, describe_step, note, out_toned};
+use super::{NOTICE_CHARS, Screen, describe_step, note, out_line};
 use indicatif::ProgressBar;
 use karve_core::campaign::{Baseline, Campaign, Event, Record, Step};
 use karve_core::integrity::suspicious_note;
@@ -34,8 +34,8 @@ impl PlainScreen {
 
     fn line(&self, text: &str) {
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| out_toned(&format!("{text}\n"))),
-            None => out_toned(&format!("{text}\n")),
+            Some(spinner) => spinner.suspend(|| out_line(text)),
+            None => out_line(text),
         }
     }
 

@@ -67,6 +67,21 @@ fn two_ctrl_c_during_a_measurement_are_no_fault_of_the_host() {
     is_tidy(&lab);
 }
 
+/// As with `karve run | head`: the campaign continues to its end, and says so.
+#[test]
+fn a_campaign_that_nobody_reads_is_finished() {
+    let lab = Lab::new("gains");
+    let mut command = lab.command(&["run", "--yes"]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("nobody reads standard output").count(), 1, "{said}");
+    assert_eq!(lab.verdicts().len(), 5);
+}
+
 #[test]
 fn sigterm_and_sighup_are_as_good_as_ctrl_c() {
     for signal in ["TERM", "HUP"] {
