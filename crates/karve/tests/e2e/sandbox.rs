@@ -77,6 +77,31 @@ fn an_agent_finds_in_its_home_what_is_its_own_and_nothing_else() {
 }
 
 #[test]
+fn a_build_finds_the_crates_of_a_cargo_home_elsewhere_and_no_credentials() {
+    if !has_namespaces() {
+        return;
+    }
+    let lab = lab("edit s/TIME=.*/TIME=50/\necho done");
+    let look = "test -e \"$CARGO_HOME/registry/crate\" || exit 8\n\
+                if test -e \"$CARGO_HOME/credentials.toml\"; then exit 9; fi\n";
+    lab.write("build.sh", &format!("{}\n{look}", lab.read("build.sh")));
+    lab.commit();
+    let hidden = tempfile::tempdir_in("/var/tmp").unwrap();
+    let cargo = hidden.path();
+    for dir in ["bin", "registry"] {
+        fs::create_dir_all(cargo.join(dir)).unwrap();
+    }
+    for file in ["registry/crate", "credentials.toml"] {
+        fs::write(cargo.join(file), "").unwrap();
+    }
+    let mut command = lab.command(&["run", "--yes", "--rounds", "1"]);
+    let path = format!("{}:{PATH}", cargo.join("bin").display());
+    let output = command.env("CARGO_HOME", cargo).env("PATH", path).output();
+    Said::of(&output.unwrap()).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+}
+
+#[test]
 fn a_build_does_not_find_the_hidden_cases() {
     if !has_namespaces() {
         return;

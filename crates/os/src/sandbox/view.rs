@@ -285,6 +285,7 @@ fn shown(site: &SandboxPaths, rule: &SandboxRule) -> Result<Vec<BindMount>> {
     if let Some(home) = home() {
         paths.extend(names("home-tools").iter().map(|name| home.join(name)));
     }
+    paths.extend(cargo_home().into_iter().flat_map(|dir| tools_of_cargo(&dir)));
     paths.extend(names("run").iter().map(PathBuf::from));
     paths.extend(env::current_exe());
     paths.extend(named_by_variables());
@@ -305,6 +306,17 @@ fn read_only(paths: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = B
     paths.into_iter().map(|path| BindMount::in_place(&settled(&path), MountAccess::Read))
 }
 
+/// The directory of cargo, if it is not the usual one.
+fn cargo_home() -> Option<PathBuf> {
+    env::var_os("CARGO_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute())
+}
+
+/// What is visible of that directory: what is visible of the usual one, and no credentials.
+fn tools_of_cargo(dir: &Path) -> Vec<PathBuf> {
+    let tools = names("home-tools").iter().filter_map(|name| name.strip_prefix(".cargo/"));
+    tools.map(|name| dir.join(name)).collect()
+}
+
 /// The directories that the user's variables name. A directory of programs has its libraries
 /// next to it.
 fn named_by_variables() -> Vec<PathBuf> {
@@ -315,7 +327,8 @@ fn named_by_variables() -> Vec<PathBuf> {
         };
         for dir in env::split_paths(&list).filter(|dir| dir.is_absolute()) {
             let beside = dir.parent().filter(|above| {
-                let shared = [".cargo", ".local"].iter().any(|name| above.ends_with(name));
+                let shared = [".cargo", ".local"].iter().any(|name| above.ends_with(name))
+                    || cargo_home().is_some_and(|dir| dir == *above);
                 (dir.ends_with("bin") && !shared) || dir.ends_with("node_modules/.bin")
             });
             paths.extend(beside.map(Path::to_owned));
