@@ -261,5 +261,17 @@ pub fn forbids(findings: &[AuditFinding]) -> Option<Gate> {
     Some(Gate::Dishonest { why: format!("the audit forbids it: {}{more}", first.describe()) })
 }
 
+/// Where a contract allows one thread, a change that starts more is refused before it is measured:
+/// it would be charged for the CPU time of all of them.
+pub fn forbid_threads(findings: &mut [AuditFinding], allowed: u32) {
+    if allowed > 1 {
+        return;
+    }
+    for finding in findings.iter_mut().filter(|finding| finding.rule == "threads") {
+        finding.severity = Severity::Forbidden;
+        finding.what += "; the contract allows one thread (contract.threads)";
+    }
+}
+
 #[cfg(test)]
 mod tests;

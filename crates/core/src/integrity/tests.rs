@@ -82,6 +82,18 @@ fn only_a_forbidden_finding_closes_the_gate() {
 }
 
 #[test]
+fn a_change_that_starts_threads_is_refused_where_the_contract_allows_one() {
+    let starts = || vec![finding("threads", Severity::Advice, None)];
+    let gate = |threads: u32| {
+        let mut findings = starts();
+        forbid_threads(&mut findings, threads);
+        forbids(&findings).map(|gate| gate.describe())
+    };
+    assert!(gate(1).unwrap().ends_with("the contract allows one thread (contract.threads)"));
+    assert_eq!(gate(2), None);
+}
+
+#[test]
 fn the_user_may_loosen_and_tighten_rules() {
     let rule = AuditRule {
         allow: vec!["timer".to_owned(), "threads".to_owned()],

@@ -4,7 +4,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use karve_audit;
 use karve_audit::{AuditContext, FileChange};
 use karve_core::charter::Charter;
-use karve_core::integrity::{AuditFinding, in_order};
+use karve_core::integrity::{AuditFinding, forbid_threads, in_order};
 use karve_harness::git::{Oid, Repo};
 use karve_harness::project_file;
 use karve_numerics::case::Case;
@@ -56,6 +56,10 @@ pub fn audit_commits(
     );
     let others = repo.read_matching(parent, &exact_globs(&harness.others)?)?;
     findings.extend(karve_audit::copies(&changes, &others, &charter.audit));
+    // On a GPU the host's threads are not what is measured.
+    if let Some(contract) = charter.contract.as_deref().filter(|of| !of.is_on_device()) {
+        forbid_threads(&mut findings, contract.threads);
+    }
     Ok(in_order(findings))
 }
 

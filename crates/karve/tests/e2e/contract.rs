@@ -50,6 +50,21 @@ fn one_signal_ends_a_doctor_whose_kernel_never_comes_back() {
 }
 
 #[test]
+fn a_change_that_starts_threads_is_refused_where_one_is_allowed() {
+    let lab = made("c");
+    lab.commit();
+    let kernel = lab.read("kernel.c");
+    let starts = format!("{kernel}#pragma omp parallel for\nvoid more(void) {{}}\n");
+    lab.write("kernel.c", &starts);
+    let why = ["forbidden kernel.c", "the contract allows one thread (contract.threads)"];
+    lab.karve(&["audit"]).ends(1).shows(&why);
+    lab.write("kernel.c", &kernel);
+    lab.replace("karve.toml", "[contract]\n", "[contract]\nthreads = 2\n").commit();
+    lab.write("kernel.c", &starts);
+    lab.karve(&["audit"]).ends(0).shows(&["advice    kernel.c"]);
+}
+
+#[test]
 fn a_kernel_sees_the_variables_of_the_list_and_no_others() {
     let lab = made("c");
     let asks = "  extern char *getenv(const char *);\n  \
