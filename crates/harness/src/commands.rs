@@ -191,6 +191,11 @@ impl Harness {
         self
     }
 
+    /// The time limit of a command.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// The same harness with another limit.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {

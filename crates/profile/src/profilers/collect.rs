@@ -2,7 +2,7 @@
 //! as the counters do not show what limits the kernel.
 
 use super::editable::{EditableFiles, plain_name};
-use super::run::{ProfilerHint, diagnose_failure, limit_of, start};
+use super::run::{ProfilerHint, diagnose_failure, limit_of, start, too_long};
 use super::valgrind::callgrind;
 use super::vectors::{KernelCode, NOT_READ};
 use super::{ParsedProfile, ProfilerTool, SQLITE, nsys, own_first, parse, parse_of, sniff, torch};
@@ -145,6 +145,7 @@ pub fn take(
         return Ok(taken);
     };
     let tools = tool.as_ref().map_or(subject.runs.tools(), std::slice::from_ref);
+    let is_named = tool.is_some();
     let depths = [ProfileDepth::Light, ProfileDepth::Full, ProfileDepth::Code];
     for at in depths {
         // A named tool runs at the requested depth only; otherwise depths are tried in order.
@@ -155,7 +156,12 @@ pub fn take(
             // Most tools have no deeper level, and a tool that hung would hang again.
             let again = at == ProfileDepth::Code && taken.has_run(*tool);
             let again = again || taken.has_failed(*tool);
-            let start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
+            let mut start = start(*tool, at, &words, Path::new(PROFILE_DIR)).filter(|_| !again);
+            let may_skip = !is_named && played.is_none() && start.is_some();
+            if let Some(problem) = too_long(*tool, alone, harness.limit()).filter(|_| may_skip) {
+                taken.fail(*tool, problem, "run it with more time: --tool callgrind");
+                start = None;
+            }
             if let Some(mut start) = start {
                 start.environment.push((SEED.to_owned(), seed.to_string()));
                 if let Some(files) = &played {

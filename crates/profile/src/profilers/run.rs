@@ -45,6 +45,22 @@ pub fn limit_of(tool: ProfilerTool, alone: Duration) -> Duration {
     alone.saturating_mul(times).clamp(LIMIT_MIN, LIMIT_MAX)
 }
 
+/// How many times as long a program takes under a simulator, at least.
+const SIMULATED_TIMES: u32 = 20;
+
+/// Why a tool would be killed before it is through with a program that takes this long alone.
+pub fn too_long(tool: ProfilerTool, alone: Duration, limit: Duration) -> Option<String> {
+    let simulates = matches!(tool, ProfilerTool::Callgrind | ProfilerTool::Cachegrind);
+    (simulates && alone.saturating_mul(SIMULATED_TIMES) > limit).then(|| {
+        format!(
+            "it was not started: the benchmark takes {:.1} s alone, at least {SIMULATED_TIMES} \
+             times as long under it, and {:.0} s are allowed",
+            alone.as_secs_f64(),
+            limit.as_secs_f64()
+        )
+    })
+}
+
 /// How a tool is started on a command for a depth, with a directory for its files. A tool that
 /// does not support the depth, or that is part of a compiler or of the program, is not started.
 pub fn start(
@@ -249,5 +265,19 @@ fn install(tool: ProfilerTool) -> &'static str {
             "install rocprof-compute: \"apt-get install rocprofiler-compute\" (AMD's packages)"
         }
         ProfilerTool::Torch => "install PyTorch: \"pip install torch\"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simulator_is_not_started_where_it_would_be_killed() {
+        let s = Duration::from_secs;
+        let why = too_long(ProfilerTool::Callgrind, s(8), s(60)).unwrap();
+        assert!(why.starts_with("it was not started: the benchmark takes 8.0 s alone"), "{why}");
+        assert_eq!(too_long(ProfilerTool::Callgrind, s(2), s(60)), None);
+        assert_eq!(too_long(ProfilerTool::Perf, s(8), s(60)), None);
     }
 }
