@@ -7,6 +7,7 @@ use crate::commands::Harness;
 use crate::git::{Oid, Repo};
 use crate::outcome::{GateResult, split};
 use crate::project_file;
+use crate::store;
 use karve_os::copy::{CopyLimit, copy_tree};
 use karve_os::error::{Result, WithContext};
 use karve_os::files;
@@ -14,10 +15,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where cargo builds, and where the first build of a campaign is kept for the others. Only crates
-/// of a registry are reused: those of a worktree are known to cargo by its path.
+/// Where cargo builds, and where a first build is kept for the others. Only crates of a registry
+/// are reused: those of a worktree are known to cargo by its path.
 const CARGO_TARGET: &str = "target";
 const CARGO_SEED: &str = "cargo-seed";
+/// The compiler that a build was made with, in cargo's own file.
+const CARGO_COMPILER: &str = ".rustc_info.json";
+/// Where a benchmark leaves its results, which no other build may find.
+const CRITERION: &str = "criterion";
 /// A larger build is not kept.
 const SEED_LIMIT: CopyLimit = CopyLimit { entries: 20_000, bytes: 2 << 30 };
 
@@ -44,6 +49,16 @@ pub enum BuildVariant {
     Layout(u32),
 }
 
+/// Where a first build of cargo is kept for the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum BuildSeed {
+    /// With the worktrees: whatever is built first.
+    Own(PathBuf),
+    /// Beside the campaigns of a project, for later processes: only what is built of the unchanged
+    /// project, because nothing that a candidate built may reach another one.
+    Shared(PathBuf),
+}
+
 /// The worktrees of one campaign.
 #[derive(Debug)]
 pub struct Worktrees {
@@ -52,6 +67,8 @@ pub struct Worktrees {
     /// so that an empty entry left by a crash is known to be ours.
     prefix: String,
     built: BTreeMap<String, BuiltTree>,
+    /// Where a first build is kept, and by whom.
+    seed: BuildSeed,
     /// The file that names hidden cases, relative to the worktree, if they must stay secret.
     secret: Option<String>,
 }
@@ -63,7 +80,15 @@ impl Worktrees {
         let _ = std::fs::remove_dir_all(&dir);
         let prefix = prefix_of(&dir);
         repo.prune_half_made(&prefix)?;
-        Ok(Self { dir, prefix, built: BTreeMap::new(), secret: None })
+        let seed = BuildSeed::Own(dir.join(CARGO_SEED));
+        Ok(Self { dir, prefix, built: BTreeMap::new(), seed, secret: None })
+    }
+
+    /// The same worktrees, with a first build that every process of the project shares.
+    #[must_use]
+    pub fn sharing_builds(mut self, campaigns: &Path) -> Self {
+        self.seed = BuildSeed::Shared(campaigns.join(CARGO_SEED));
+        self
     }
 
     /// The same worktrees, without the hidden cases of a `karve.toml`.
@@ -137,7 +162,9 @@ impl Worktrees {
             repo.worktree_remove(&path)?;
             return Err(gate.into());
         }
-        self.keep_seed(harness, &path);
+        if let BuildSeed::Own(_) = &self.seed {
+            self.keep_seed(harness, &path);
+        }
         let built = BuiltTree { artifacts: harness.artifacts_digest(&path)?, path };
         self.built.insert(key, built.clone());
         Ok(built)
@@ -145,21 +172,42 @@ impl Worktrees {
 
     /// Keeps what cargo built in a worktree of the unchanged project, if it has dependencies.
     pub fn keep_seed(&self, harness: &Harness, tree: &Path) {
-        let (home, seed) = (harness.home(tree), self.dir.join(CARGO_SEED));
-        let built = home.join(CARGO_TARGET);
-        let has_crates = fs::read_to_string(home.join("Cargo.lock"))
-            .is_ok_and(|lock| lock.contains("\nsource = "));
-        if has_crates && built.is_dir() && !seed.exists() {
-            let _ = copy_tree(&built, &seed, SEED_LIMIT);
+        let Some(seed) = self.seed_for(harness, tree) else {
+            return;
+        };
+        let built = harness.home(tree).join(CARGO_TARGET);
+        if built.is_dir() && compiler_of(&seed) != compiler_of(&built) {
+            // Another process may keep or use one at the same time.
+            let _ = fs::remove_dir_all(&seed);
+            let part = seed.with_extension(format!("part-{}", std::process::id()));
+            let kept = copy_tree(&built, &part, SEED_LIMIT);
+            let _ = fs::remove_dir_all(part.join(CRITERION));
+            let _ = seed.parent().map(store::ignore_in_git);
+            if kept.and_then(|()| fs::rename(&part, &seed)).is_err() {
+                let _ = fs::remove_dir_all(&part);
+            }
         }
     }
 
     /// Puts it into another worktree, which is then built in less time.
-    fn use_seed(&self, harness: &Harness, tree: &Path) {
-        let (seed, target) = (self.dir.join(CARGO_SEED), harness.home(tree).join(CARGO_TARGET));
-        if seed.is_dir() && !target.exists() {
+    pub fn use_seed(&self, harness: &Harness, tree: &Path) {
+        let target = harness.home(tree).join(CARGO_TARGET);
+        if let Some(seed) = self.seed_for(harness, tree)
+            && seed.is_dir()
+            && !target.exists()
+        {
             let _ = copy_tree(&seed, &target, SEED_LIMIT);
         }
+    }
+
+    /// Where the build of a worktree is kept, if it uses crates of a registry.
+    fn seed_for(&self, harness: &Harness, tree: &Path) -> Option<PathBuf> {
+        let lock = fs::read_to_string(harness.home(tree).join("Cargo.lock")).ok()?;
+        if !lock.contains("\nsource = ") {
+            return None;
+        }
+        let (BuildSeed::Own(dir) | BuildSeed::Shared(dir)) = &self.seed;
+        Some(dir.join(CARGO_TARGET))
     }
 
     /// A fresh worktree that is not built, for an agent or a planted bug.
@@ -206,6 +254,12 @@ impl Worktrees {
         let short = key.get(..12).unwrap_or(key);
         self.dir.join(format!("{}-{short}", self.prefix))
     }
+}
+
+/// What cargo knows about the compiler of a build.
+fn compiler_of(target: &Path) -> Option<String> {
+    let known = fs::read_to_string(target.join(CARGO_COMPILER)).ok()?;
+    known.split(',').next().map(str::to_owned)
 }
 
 /// How the name of each worktree in a directory starts.

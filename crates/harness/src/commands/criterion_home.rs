@@ -39,12 +39,17 @@ impl Drop for CriterionHome {
 impl Harness {
     /// A fresh directory for criterion, if the benchmark uses it.
     pub(super) fn criterion_home(&self, seed: u64) -> Result<Option<CriterionHome>> {
-        if self.output.format != OutputFormat::Criterion.name() || self.output.from_file {
+        if !self.uses_criterion() {
             return Ok(None);
         }
         let home = self.out_dir().join(format!("criterion-{seed:016x}"));
         fs::create_dir_all(&home).context(|| format!("cannot create {}", home.display()))?;
         Ok(Some(CriterionHome(home)))
+    }
+
+    /// Whether the results are in criterion's files.
+    pub(super) fn uses_criterion(&self) -> bool {
+        self.output.format == OutputFormat::Criterion.name() && !self.output.from_file
     }
 }
 

@@ -1,5 +1,6 @@
 //! The benchmark of one case under a profiler, and whether it did the same as without one.
 
+use super::criterion_home::VARIABLE as CRITERION_HOME;
 use super::{CommandPurpose, Harness, rows};
 use crate::commands::PathBuf;
 use crate::placeholders::{expand, quote};
@@ -150,6 +151,9 @@ impl Harness {
         let dir = PROFILE_DIR;
         let mut line = format!("mkdir -p {dir} || exit 125\n");
         line.push_str(&format!("export {DIR_VARIABLE}=\"$PWD/{dir}\"\n"));
+        if self.uses_criterion() {
+            line.push_str(&format!("export {CRITERION_HOME}=\"$PWD/{dir}/criterion\"\n"));
+        }
         for (name, value) in &start.environment {
             line.push_str(&format!("export {name}={}\n", quote(value)));
         }
@@ -167,6 +171,13 @@ impl Harness {
                 (0, StdoutWriter::ByItself) => format!("{words} >/dev/null || exit $?\n"),
                 _ => format!("{words} >{dir}/last || exit $?\n"),
             });
+        }
+        if self.uses_criterion() {
+            line.push_str(&format!(
+                "find \"${CRITERION_HOME}\" -type d -name new -exec sh -c \
+                 'cat \"$1/benchmark.json\"; echo; cat \"$1/estimates.json\"; echo' _ {{}} \\; \
+                 >{dir}/{PRINTED}\n"
+            ));
         }
         let said = if self.output.from_file { RESULT } else { PRINTED };
         line.push_str(&format!(

@@ -104,6 +104,7 @@ impl MutationCheck<'_> {
     /// Plants bugs in a commit until the tests catch one.
     pub fn run(self, commit: &str) -> Result<MutationResult> {
         let tree = self.trees.fresh(self.repo, "engagement", commit)?;
+        self.trees.use_seed(self.harness, &tree);
         let result = self.search(&tree, commit);
         self.trees.remove(self.repo, &tree)?;
         result

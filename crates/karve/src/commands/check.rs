@@ -94,7 +94,8 @@ impl CheckArgs {
         let scratch = ScratchDir::new(ScratchKind::Check, &[&repo])?;
         let tmp = scratch.path().join("tmp");
         let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
-        let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+        let trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+        let mut trees = trees.sharing_builds(&loaded.root);
         let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
         let harness = harness.in_sandbox(sandbox.as_ref());
         let measuring = CheckContext { charter: &loaded.charter, harness: &harness, stop };

@@ -200,7 +200,8 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
     let scratch = ScratchDir::new(ScratchKind::Doctor, &[&repo])?;
     let tmp = scratch.path().join("tmp");
     let harness = Harness::new(&loaded.charter, &tmp, &scratch.tag(), stop);
-    let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+    let trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+    let mut trees = trees.sharing_builds(&loaded.root);
     examine_sandbox(&loaded.charter, findings);
     let sandbox = Sandbox::of(&repo.checkout(), &loaded.root, scratch.path(), &loaded.charter)?;
     let harness = harness.in_sandbox(sandbox.as_ref());

@@ -124,7 +124,7 @@ impl Context {
         let sandbox = Sandbox::of(&upstream.checkout(), campaigns, dir.path(), &charter)?;
         let workdir = upstream.root().join(&charter.workdir);
         let session = DeviceSession::new(&charter, dir.path(), &workdir, &notices)?;
-        let trees = trees.keeping_secret(secret_of(&charter));
+        let trees = trees.keeping_secret(secret_of(&charter)).sharing_builds(campaigns);
         Ok(Self {
             charter,
             dir,

@@ -45,6 +45,7 @@ pub(crate) fn perform(context: &mut Context, campaign: &Campaign) -> Result<Even
 fn gate_and_measure(context: &mut Context, campaign: &Campaign) -> GateResult<Baseline> {
     let harness = context.harness();
     let built = context.repos.built(&harness, campaign.base_commit())?;
+    context.repos.trees.keep_seed(&harness, &built.path);
     let mut cases = context.charter.cases.clone();
     let halved = fit_cases(&harness, &built.path, &mut cases)?
         .into_iter()

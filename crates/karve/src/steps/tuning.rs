@@ -24,8 +24,9 @@ pub(super) fn new_evaluator(
     campaign: &Campaign,
 ) -> ReasonResult<Evaluator> {
     let dir = context.dir.worktrees().join("tune");
+    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
     let place = EvaluatorPlace {
-        worktrees: Worktrees::new(&context.repos.work, dir.clone())?,
+        worktrees: Worktrees::new(&context.repos.work, dir.clone())?.sharing_builds(campaigns),
         dir,
         harness: context.harness(),
         trust: IncrementalTrust::default(),

@@ -265,3 +265,34 @@ fn short_calls_are_repeated_as_the_incumbent_needs_it() {
     let ten = |case: u32| serde_json::json!({"case": case, "calls": 10});
     assert_eq!(*repeats, serde_json::json!([ten(0), ten(1)]));
 }
+
+/// Crates of a registry are built once for all processes of a project, and nothing that a candidate
+/// built reaches another build.
+#[test]
+fn what_cargo_built_of_the_unchanged_project_is_kept_for_later_processes() {
+    let lab = Lab::new("gains");
+    fs::remove_dir_all(lab.path("script")).unwrap();
+    lab.script("1", "propose", "claim \"less\" \"it is not needed\" 2.0").script(
+        "1",
+        "implement",
+        "edit s/TIME=.*/TIME=50/\necho done",
+    );
+    lab.write("Cargo.lock", "[[package]]\nname = \"criterion\"\nsource = \"registry\"\n");
+    lab.write(".gitignore", "target/\nbuild/\n");
+    let cargo = "\nif grep -q TIME=50 kernel.sh; then [ -e target/crate ] || exit 7; fi\n\
+                 [ -e target/crate ] || { mkdir -p target/criterion; echo >target/crate; }\n\
+                 echo '{\"rustc_fingerprint\":1,\"outputs\":{}}' >target/.rustc_info.json\n\
+                 if grep -q TIME=50 kernel.sh; then echo >target/candidate; fi\n";
+    lab.write("build.sh", &format!("{}{cargo}", lab.read("build.sh")));
+    lab.commit();
+    lab.karve(&["doctor"]).ends(0);
+    let kept = lab.path(".karve/cargo-seed/target");
+    assert!(kept.join("crate").exists() && !kept.join("criterion").exists());
+    assert_eq!(lab.git(&["status", "--porcelain"]), "");
+    fs::remove_file(kept.join("crate")).unwrap();
+    fs::write(kept.join("crate"), "of another process").unwrap();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"]);
+    assert!(!kept.join("candidate").exists());
+    assert_eq!(fs::read_to_string(kept.join("crate")).unwrap(), "of another process");
+}

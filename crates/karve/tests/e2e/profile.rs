@@ -310,6 +310,55 @@ fn a_benchmark_that_make_starts_is_profiled_and_not_make() {
     assert!(!said.stdout.contains("moved     "), "{}", said.stdout);
 }
 
+/// A program that leaves its results where criterion does, and prints something else.
+const CRITERION: &str = "#include <stdio.h>
+#include <stdlib.h>
+void softmax(const float *x, float *y, int n);
+static void put(const char *home, const char *name, const char *text) {
+    char path[4096];
+    snprintf(path, sizeof path, \"%s/n/new/%s\", home, name);
+    FILE *file = fopen(path, \"w\");
+    if (!file) exit(9);
+    fputs(text, file);
+    fclose(file);
+}
+int main(void) {
+    static float x[1000], y[1000];
+    for (int i = 0; i < 100; i++) { softmax(x, y, 1000); }
+    const char *home = getenv(\"CRITERION_HOME\");
+    char command[4096];
+    snprintf(command, sizeof command, \"mkdir -p '%s/n/new'\", home);
+    if (system(command)) exit(8);
+    put(home, \"benchmark.json\", \"{\\\"full_id\\\": \\\"n\\\"}\");
+    put(home, \"estimates.json\", \"{\\\"mean\\\": {\\\"point_estimate\\\": 9e4}, \"
+        \"\\\"median\\\": {\\\"point_estimate\\\": 9e4}}\");
+    printf(\"n  time: [1 us 2 us 3 us]\\n\");
+}
+";
+
+#[test]
+fn a_benchmark_whose_results_are_in_criterions_files_is_profiled() {
+    let lab = Lab::new("noop");
+    lab.write("kernel.c", SOFTMAX);
+    lab.write("main.c", CRITERION);
+    let toml = lab.read("karve.toml");
+    let toml = toml.replace(
+        "format = \"metric\"\ncase_column = \"case\"\ncheck_column = \"check\"",
+        "format = \"criterion\"",
+    );
+    let toml =
+        toml.replace("name = \"time_us\"", "name = \"latency\"").replace("\"sum\"]", "\"n\"]");
+    lab.write("karve.toml", &toml);
+    lab.commit();
+    let said = lab.karve(&["profile", "--tool", "callgrind", "--json"]);
+    if said.stderr.contains("install valgrind") {
+        println!("skipped: valgrind does not work here: {}", said.stderr);
+        return;
+    }
+    let found = said.ends(0).json();
+    assert_eq!(found["kernels"][0]["kernel"]["name"], "softmax", "{found}");
+}
+
 #[test]
 fn a_kernel_under_a_contract_is_profiled_by_playing_one_case() {
     for (template, kernel) in [("c", "sgemm"), ("rust", "sgemm"), ("python-numpy", "")] {

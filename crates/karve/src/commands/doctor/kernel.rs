@@ -118,6 +118,7 @@ impl KernelChecks<'_> {
         let Some(built) = gated("build", built, hints.build, findings)? else {
             return Ok(());
         };
+        self.trees.keep_seed(harness, &built.path);
         findings.fine("build", "passed in a clean worktree");
         let tested = examine_test(charter, harness, &built, findings)?;
         let Some(turn) = device::hold_device(charter, self.stop, findings)? else {

@@ -66,7 +66,8 @@ pub(super) fn run(
         return Ok(ProposalTrial::NotRun);
     }
     let scratch = ScratchDir::new(ScratchKind::Doctor, &[&repo])?;
-    let mut trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+    let trees = Worktrees::new(&repo, scratch.path().join("worktrees"))?;
+    let mut trees = trees.sharing_builds(&dir.join(".karve"));
     let trial = Trial { repo: &repo, dir, scratch: &scratch, stop };
     let outcome = trial.all(proposal, &mut trees);
     trees.clear(&repo)?;
@@ -99,6 +100,7 @@ impl Trial<'_> {
                 return Ok(ProposalTrial::Fails);
             }
         };
+        trees.keep_seed(&harness, &built.path);
         let measured = self.measure(proposal, &built)?;
         let tested = self.test(proposal, &built)?;
         Ok(if measured && tested { ProposalTrial::Works } else { ProposalTrial::Fails })
