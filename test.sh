@@ -190,6 +190,7 @@ landing() {
     step book book
     step test cargo test --workspace --locked
     step rules cargo test -p karve --bench rules --locked
+    step brief-size cargo test -p karve --bench brief --locked
     step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"
 }
 

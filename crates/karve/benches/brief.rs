@@ -4,7 +4,7 @@
 //! profile and a role, and builds the brief of the next round, from the events to the text that an
 //! agent reads; and the size of the briefs of rounds 1, 10 and 50. The exit code is 1 if a bound is
 //! missed. It is held to its bound in CPU time
-//! where that is less than the clock says.
+//! where that is less than the clock says. `cargo test --bench brief` checks the sizes only.
 
 #[path = "figures/shared.rs"]
 mod figures;
@@ -62,7 +62,10 @@ fn measure() -> Result<bool> {
     });
     tell("bytes of the brief", text.len() as f64, "", None);
     tell("building it, by the clock", took.clock_ms, "ms", None);
-    let held = tell("building a brief", took.own_ms(), "ms", Some(BRIEF_MS_MAX));
+    // "cargo bench" says so; "cargo test" builds without optimization, beside other tests.
+    let is_timed = std::env::args().any(|word| word == "--bench");
+    let most = is_timed.then_some(BRIEF_MS_MAX);
+    let held = tell("building a brief", took.own_ms(), "ms", most);
     Ok(held && fits && !text.is_empty())
 }
 

@@ -1,7 +1,8 @@
 //! The log under bad conditions: torn, damaged, held by another, dated in the future.
 
-use crate::e2e::lab::{Lab, wait_until};
+use crate::e2e::lab::{Lab, source, wait_until};
 use crate::e2e::tidy::is_tidy;
+use karve_os::error::ErrorKind;
 use std::fs;
 
 /// A campaign that stands after its first round.
@@ -172,4 +173,48 @@ fn a_campaign_that_cannot_start_removes_only_what_it_made() {
     fs::write(lab.campaign("events.jsonl"), "").unwrap();
     lab.karve(&["run", "--yes"]).complains(&["optimize/toy"]);
     assert!(lab.campaign("artifacts").is_dir(), "the artifacts are gone");
+}
+
+#[test]
+fn every_command_ends_with_the_documented_code() {
+    let documented = fs::read_to_string(source("docs/report.md")).unwrap();
+    let kinds = [
+        ErrorKind::Negative,
+        ErrorKind::Usage,
+        ErrorKind::Environment,
+        ErrorKind::Busy,
+        ErrorKind::Bug,
+        ErrorKind::Interrupted,
+    ];
+    for code in kinds.map(ErrorKind::exit_code) {
+        assert!(documented.contains(&format!("\n| {code} | ")), "{code}");
+    }
+    let lab = Lab::new("gains");
+    let of_a_campaign: [&[&str]; 15] = [
+        &["status"],
+        &["log"],
+        &["show", "1"],
+        &["why"],
+        &["diff", "1"],
+        &["best"],
+        &["report"],
+        &["verify"],
+        &["queue"],
+        &["answer", "yes"],
+        &["apply"],
+        &["next"],
+        &["submit"],
+        &["checkout", "1", "there"],
+        &["run", "--hours", "x"],
+    ];
+    for words in of_a_campaign {
+        let other = [words, &["--campaign", "no-such-campaign"]].concat();
+        // There is none yet, and no terminal to agree to one.
+        lab.karve(&other).ends(2);
+        let elsewhere = [words, &["-C", "/"]].concat();
+        lab.karve(&elsewhere).ends(2);
+    }
+    lab.karve(&["no-such-command"]).ends(2);
+    lab.karve(&["list"]).ends(0);
+    lab.karve(&["list", "-C", "/no/such/directory"]).ends(3);
 }
