@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Plays every cheat and every honest kernel for a GPU in campaigns, and prints what became of it.
 
-    testing/gpu-zoo.py KARVE [--dir DIR] [--limit SECONDS] [--only NAME,NAME]
+    testing/gpu-zoo.py KARVE [--dir DIR] [--limit SECONDS] [--only NAME,NAME] [--leave NAME,NAME]
 
 Runs on a machine with a GPU, PyTorch, Triton, nvcc and git, without Rust: with the Python that runs
 this file, or that of --python. One campaign for each language and kind. One of cheats ends with a
 keep, and another plays the rest, so that each meets the plain kernel of its project. What disturbs
-others is played at the end in a campaign of its own. The audit of the campaigns is off, so that the
+others is played at the end in a campaign of its own. Where the clocks of a device may not be touched,
+leave out locked_clocks and managed_clocks. The audit of the campaigns is off, so that the
 other layers are tested; "karve audit" reads each file as well. Exit code 1: a cheat was kept that
 the audit does not forbid, an honest kernel was forbidden or flagged, or some were not played within
 the limit.
@@ -25,6 +26,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # What disturbs others is played at the end, alone.
 LAST = ["other_memory", "managed_clocks", "memory_hog", "forked_helper", "locked_clocks"]
+CLOCKS = ["locked_clocks", "managed_clocks"]
 UNMEASURED = ["no_candidate", "no_change", "same_artifact", "already_tried"]
 
 
@@ -63,6 +65,10 @@ def lab(options, place, kernels):
     shutil.copy(options.cheats / "project/reference.py", place)
     if kernels[0].is_native:
         shutil.copy(native / "honest.cuh", place)
+        # With its kernels in the file that may be changed, or planted bugs have no place there.
+        plain = (native / "honest.cuh").read_text().replace("#pragma once\n", "")
+        path = place / "kernel.cu"
+        path.write_text(path.read_text().replace('#include "honest.cuh"\n', plain))
     (place / "kernels").mkdir()
     for number, kernel in enumerate(kernels, 1):
         shutil.copy(kernel.path, place / "kernels" / f"{number}-{kernel.path.name}")
@@ -168,6 +174,7 @@ def main():
     parser.add_argument("--dir", type=pathlib.Path)
     parser.add_argument("--limit", type=float, default=540.0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--leave", default="")
     parser.add_argument("--python", default=sys.executable)
     cheats = ROOT / "testdata/cheats/gpu"
     parser.add_argument("--cheats", type=pathlib.Path, default=cheats)
@@ -182,7 +189,8 @@ def main():
     kernels = [Kernel(path, False) for path in files]
     kernels += [Kernel(path, True) for path in sorted(options.honest.glob("*.[pc][yu]"))]
     only = [name for name in options.only.split(",") if name]
-    kernels = [kernel for kernel in kernels if not only or kernel.name in only]
+    leave = options.leave.split(",")
+    kernels = [k for k in kernels if (not only or k.name in only) and k.name not in leave]
     for kernel in kernels:
         kernel.forbidden = audit(options.karve, kernel)
     last = [k for k in kernels if k.name in LAST and not k.is_honest and not k.is_native]
@@ -197,7 +205,7 @@ def main():
     for name, group in groups.items():
         play(options, name, group)
     play(options, "last", last)
-    if last:
+    if any(kernel.name in CLOCKS for kernel in last):
         subprocess.run(["nvidia-smi", "--reset-gpu-clocks"], capture_output=True, check=False)
     played = [kernel for kernel in kernels if kernel.end != "not played"]
     wrong = [kernel.name for kernel in kernels if kernel.is_wrong()]

@@ -7,7 +7,8 @@
 # Copy karve, this file, gpu-figures.py and gpu-faults.sh there if that is another machine, with a C
 # library that is as new as here. A karve that is linked statically cannot load the driver.
 # It takes less than 8 minutes: two campaigns of 12 rounds, at most LIMIT seconds each (240), equal and
-# different kernels decided TIMES times (10), and faults. The table at the end has the figures beside
+# different kernels decided TIMES times (10), and faults; PARTS names some of "triton cuda same tuner gains
+# small faults", by default all. The table at the end has the figures beside
 # what they must be. Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log".
 # DIR must not lie in a git repository: each project becomes one. testing/gpu-zoo.py is the rest.
 set -eu
@@ -17,6 +18,7 @@ dir=${2:-$(mktemp -d)}
 limit=${LIMIT:-240}
 times=${TIMES:-10}
 python=${PYTHON:-python3}
+parts=" ${PARTS:-triton cuda same tuner gains small faults} "
 export GIT_AUTHOR_NAME=karve GIT_AUTHOR_EMAIL=karve@localhost
 export GIT_COMMITTER_NAME=karve GIT_COMMITTER_EMAIL=karve@localhost
 export KARVE_LEASE_DIR="$dir/leases"
@@ -25,6 +27,8 @@ table="$dir/table.txt"
 : > "$table"
 row() { printf '%-58s %-34s %s\n' "$1" "$2" "$3" >> "$table"; }
 failed=""
+
+plays() { case $parts in *" $1 "*) true ;; *) false ;; esac; }
 
 new() { # template, name
     mkdir -p "$dir/new"
@@ -39,10 +43,11 @@ new() { # template, name
 }
 
 # Decides between two revisions of a project many times, while another process uses a CPU.
-decide() { # project, A, B
+decide() { # project, A, B, the smallest difference that counts
     sh -c 'while :; do :; done' &
     busy=$!
-    "$karve" -C "$dir/$1" bench "$2" "$3" --repeat "$times" 2> "$dir/decide.log" || true
+    "$karve" -C "$dir/$1" bench "$2" "$3" --repeat "$times" --min-effect "${4:-2%}" \
+        2> "$dir/decide.log" || true
     kill "$busy"
 }
 
@@ -68,6 +73,7 @@ print("triton", triton.__version__, "on", torch.cuda.get_device_name(0))
 print("importing all three took %.1f s" % (time.time() - start))
 PYTHON
 for template in triton cuda; do
+    plays "$template" || continue
     echo "== $template"
     new "$template" "$template"
     project="$dir/$template"
@@ -81,6 +87,9 @@ for template in triton cuda; do
     "$python" "$here/gpu-figures.py" "$project"/.karve/*/events.jsonl > "$dir/figures.txt"
     cat "$dir/figures.txt"
     sed 's/^/  /' "$dir/figures.txt" >> "$table"
+done
+for template in triton cuda; do
+    plays same || continue
     # A comment is not faster.
     new "$template" "$template-same"
     kernel=$(git -C "$dir/$template-same" ls-files "kernel.*")
@@ -92,16 +101,32 @@ for template in triton cuda; do
     row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/same.txt")" "5 s"
     grep -q " 0 faster" "$dir/same.txt" || failed="$failed no-op"
 done
+# The same settings twice: what they compile is there the second time.
+if plays tuner; then
+    new triton triton-tuned
+    for what in "with compilation" "compiled already"; do
+        started=$(date +%s%N)
+        "$karve" -C "$dir/triton-tuned" tune --fresh --budget 24 > "$dir/tuned.txt" 2>&1 || failed="$failed tune"
+        took=$((($(date +%s%N) - started) / 1000000))
+        tail -12 "$dir/tuned.txt"
+        case $what in with*) most="2.5 s" ;; *) most="0.5 s" ;; esac
+        row "24 settings of the tuner, $what" "$took ms in all" "$most each"
+    done
+fi
 for megabytes in 19 4; do
+    plays gains || continue
     new triton "triton-$megabytes"
     slower "triton-$megabytes" "$megabytes"
-    decide "triton-$megabytes" HEAD HEAD~1 > "$dir/slower.txt"
+    # A change of 2% is found every other time where less than 2% does not count.
+    decide "triton-$megabytes" HEAD HEAD~1 1% > "$dir/slower.txt"
     case $megabytes in 19) share=5 most="2 s" ;; *) share=2 most="95% found" ;; esac
     row "about +$share%" "$(sed -n 's/^decided *//p' "$dir/slower.txt")" "$most"
     row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/slower.txt")" ""
+    row "  speedup without that work" "$(sed -n 's/^speedup *//p' "$dir/slower.txt")" ""
 done
 # A kernel of a few microseconds, without its launches and with inputs in the cache.
 for keys in 'launch = "graph"' 'launch = "graph"\ncache = "warm"'; do
+    plays small || continue
     rm -rf "$dir/triton-small"
     new triton triton-small
     sed -i -e "s/M=2048,N=2048,K=2048/M=256,N=256,K=256/" -e "s/^reduction = /$keys\n&/" "$dir/triton-small/karve.toml"
@@ -110,10 +135,13 @@ for keys in 'launch = "graph"' 'launch = "graph"\ncache = "warm"'; do
     git -C "$dir/triton-small" commit -qam "Nothing"
     decide triton-small HEAD~1 HEAD > "$dir/small.txt"
     row "no-ops, 256^3, $(echo "$keys" | sed 's/\\n/, /')" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
+    row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/small.txt")" "5 s"
     grep -q " 0 faster" "$dir/small.txt" || failed="$failed graph"
 done
-sh "$here/gpu-faults.sh" "$karve" "$dir/faults" "$python" > "$dir/faults.txt" || failed="$failed faults"
-cat "$dir/faults.txt"
+if plays faults; then
+    sh "$here/gpu-faults.sh" "$karve" "$dir/faults" "$python" > "$dir/faults.txt" || failed="$failed faults"
+    cat "$dir/faults.txt"
+fi
 echo
 cat "$table"
 echo "projects are in $dir"

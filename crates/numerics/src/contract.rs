@@ -163,6 +163,16 @@ pub enum Reference {
     },
 }
 
+impl Reference {
+    /// The precision it computes in.
+    pub fn precision(&self) -> Precision {
+        let (Self::Library { precision, .. }
+        | Self::Command { precision, .. }
+        | Self::Python { precision, .. }) = self;
+        *precision
+    }
+}
+
 /// The precision a reference computes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

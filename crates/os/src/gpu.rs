@@ -20,7 +20,7 @@ use karve_numerics::accuracy::{
 };
 use karve_numerics::draw::{ElementDraw, dtype_number};
 use karve_numerics::tensor::Dtype;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// The kernels, for any driver since CUDA 10; testing/stage.sh makes them from stage.cu.
@@ -49,6 +49,9 @@ const CANARY_CYCLES: u64 = 15_000;
 const CANARIES: u32 = 20;
 const CANARY_FACTOR: u32 = 3;
 const CANARY_MORE: Duration = Duration::from_micros(200);
+
+/// Inputs that have more than this part of the memory of a device are there only once.
+const LARGE_PART: u64 = 5;
 
 /// What is known about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,6 +177,8 @@ pub struct GpuStage {
     flushed: GpuRoom,
     /// How long a canary takes at most when nothing else runs.
     calm: Duration,
+    /// Memory of inputs for which there is no room twice, as long as somebody has it.
+    large: Weak<GpuMemory>,
 }
 
 /// Memory that grows as needed.
@@ -225,6 +230,7 @@ impl GpuStage {
             results,
             flushed,
             calm: Duration::ZERO,
+            large: Weak::new(),
         };
         let mut shortest = Duration::MAX;
         for _ in 0..CANARIES {
@@ -242,6 +248,26 @@ impl GpuStage {
     /// The device, for memory.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
+    }
+
+    /// Whether inputs of this size are in memory that others have, too, one after the other.
+    pub fn is_large(&self, bytes: u64) -> bool {
+        bytes > self.facts.memory_bytes / LARGE_PART
+    }
+
+    /// Memory for inputs. There is no room for large ones twice, so all who need them get the same
+    /// memory, and must draw their inputs again when others have used it.
+    pub fn input_memory(&mut self, bytes: u64) -> GpuResult<Arc<GpuMemory>> {
+        let is_large = self.is_large(bytes);
+        let kept = self.large.upgrade().filter(|kept| is_large && kept.bytes() >= bytes);
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let memory = Arc::new(GpuMemory::new(&self.gpu, bytes)?);
+        if is_large {
+            self.large = Arc::downgrade(&memory);
+        }
+        Ok(memory)
     }
 
     /// Draws tensors.

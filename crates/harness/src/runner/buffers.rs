@@ -20,7 +20,7 @@ use karve_numerics::contract::{
 use karve_numerics::draw::{self, Draw, Poison};
 use karve_numerics::stats::DrawRng;
 use karve_os::error::{CommandError, Result};
-use karve_os::gpu::{GpuMemory, GpuResult, GpuTensor, SharedStage};
+use karve_os::gpu::{GpuAddress, GpuMemory, GpuResult, GpuTensor, SharedStage};
 use karve_os::native::page_bytes;
 use karve_os::random::secret;
 use std::collections::BTreeSet;
@@ -154,13 +154,15 @@ impl KernelBuffers {
         let layout = layout_of(contract, first)?;
         let stage = terms.stage()?;
         let cached_bytes = cached_bytes(contract, stage.as_ref()).map_err(gpu_failed)?;
-        let n_slots = slots_of(contract, &layout, *calls).min(slots_in(&layout, cached_bytes));
+        let memory = ArmMemory::timed(sizes, stage.as_ref(), contract.timing)?;
+        let most = if memory.is_large()? { 1 } else { slots_in(&layout, cached_bytes) };
+        let n_slots = slots_of(contract, &layout, *calls).min(most);
         let pick = secret()?;
         Ok(Self {
             patterns: contract.timed_patterns(pick),
             pick,
             contract: contract.clone(),
-            memory: ArmMemory::timed(sizes, stage.as_ref(), contract.timing)?,
+            memory,
             cached_bytes,
             layout,
             batches: cases.iter().map(|(case, calls)| (case.name.clone(), *calls)).collect(),
@@ -209,7 +211,10 @@ impl KernelBuffers {
         self.layout = layout_of(contract, case)?;
         let of_case = self.batches.iter().find(|(name, _)| *name == case.name);
         let calls = of_case.map_or(1, |(_, calls)| *calls);
-        let most = self.slots_max().min(slots_in(&self.layout, self.cached_bytes));
+        let most = match self.memory.is_large()? {
+            true => 1,
+            false => self.slots_max().min(slots_in(&self.layout, self.cached_bytes)),
+        };
         self.n_slots = slots_of(contract, &self.layout, calls).min(most);
         self.patterns = contract.timed_patterns(self.pick);
         self.draw_prepared()
@@ -346,6 +351,17 @@ impl KernelBuffers {
         device::drawn(stage, &self.view(), index, call).map_err(gpu_failed)
     }
 
+    /// The same at an address.
+    pub(super) fn draw_at(
+        &self,
+        stage: &SharedStage,
+        index: usize,
+        call: &KernelCall,
+        at: GpuAddress,
+    ) -> Result<Option<GpuTensor>> {
+        device::draw_at(stage, &self.view(), index, call, at).map_err(gpu_failed)
+    }
+
     /// Copies what the last arm wrote in some calls, into memory that earlier copies had.
     pub(super) fn copy_written(
         &self,
@@ -412,9 +428,14 @@ pub(super) fn sizes_of(contract: &Contract, cases: &[(&Case, u32)]) -> Result<Me
     for (case, calls) in cases {
         let layout = layout_of(contract, case)?;
         let n_slots = u64::from(slots_of(contract, &layout, *calls));
-        let fenced = layout.fenced(TensorEdge::End, page_bytes());
-        sizes.input = sizes.input.max(layout.input_bytes * n_slots).max(fenced.input_bytes);
-        sizes.output = sizes.output.max(layout.output_bytes * n_slots).max(fenced.output_bytes);
+        sizes.input = sizes.input.max(layout.input_bytes * n_slots);
+        sizes.output = sizes.output.max(layout.output_bytes * n_slots);
+        // There are no fences on a device.
+        if !contract.is_on_device() {
+            let fenced = layout.fenced(TensorEdge::End, page_bytes());
+            sizes.input = sizes.input.max(fenced.input_bytes);
+            sizes.output = sizes.output.max(fenced.output_bytes);
+        }
     }
     Ok(sizes)
 }

@@ -7,6 +7,7 @@ use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::gpu::{GpuError, GpuFailure, GpuMemory, GpuResult, SharedStage};
 use karve_os::native::SharedMemory;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 /// Bytes of the memory that is read and of the memory that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +52,8 @@ pub(super) struct HostMemory {
 pub(super) struct DeviceMemory {
     /// What draws and compares there.
     pub(super) stage: SharedStage,
-    /// Read by the kernels.
-    pub(super) input: GpuMemory,
+    /// Read by the kernels; if it is large, by a reference of the same precision, too.
+    pub(super) input: Arc<GpuMemory>,
     /// Written by the kernels.
     pub(super) output: GpuMemory,
     hello: DeviceHello,
@@ -62,6 +63,18 @@ impl ArmMemory {
     /// Fresh memory: on a device if there is a stage.
     pub(super) fn new(sizes: MemorySizes, stage: Option<&SharedStage>) -> Result<Self> {
         Self::timed(sizes, stage, DeviceTiming::default())
+    }
+
+    /// Whether others may have the same memory for their inputs, on a device: there is only one
+    /// slot then.
+    pub(super) fn is_large(&self) -> Result<bool> {
+        match &self.place {
+            MemoryPlace::Host(_) => Ok(false),
+            MemoryPlace::Device(device) => {
+                let opened = device.stage.here().map_err(gpu_failed)?;
+                Ok(opened.is_large(self.sizes.input))
+            }
+        }
     }
 
     /// The same for calls that are timed in this way, on a device.
@@ -114,9 +127,17 @@ impl HostMemory {
 }
 
 impl DeviceMemory {
+    /// Whether both have the same inputs.
+    pub(super) fn shares_input(&self, other: &ArmMemory) -> bool {
+        match &other.place {
+            MemoryPlace::Host(_) => false,
+            MemoryPlace::Device(other) => Arc::ptr_eq(&self.input, &other.input),
+        }
+    }
+
     fn new(sizes: MemorySizes, stage: &SharedStage, timing: DeviceTiming) -> GpuResult<Self> {
-        let opened = stage.here()?;
-        let input = GpuMemory::new(opened.gpu(), sizes.input)?;
+        let mut opened = stage.here()?;
+        let input = opened.input_memory(sizes.input)?;
         let output = GpuMemory::new(opened.gpu(), sizes.output)?;
         let hello = DeviceHello {
             handles: [input.share()?.text(), output.share()?.text()],
@@ -135,7 +156,9 @@ pub(super) fn gpu_failed(error: GpuError) -> CommandError {
             ("there is no GPU", "contract.device in karve.toml needs a GPU and its driver")
         }
         GpuFailure::Memory => {
-            ("the memory of the GPU is not enough", "use smaller cases in karve.toml")
+            let hint = "use smaller cases in karve.toml, or precision = \"native\" in \
+                        [contract.reference]";
+            ("the memory of the GPU is not enough", hint)
         }
         GpuFailure::Lost => (
             "the GPU failed",

@@ -20,6 +20,8 @@ pub struct RepeatedBench {
     pub seconds: Vec<f64>,
     /// The pairs of each.
     pub pairs: Vec<u32>,
+    /// The speedup that each estimated.
+    pub speedups: Vec<f64>,
 }
 
 impl RepeatedBench {
@@ -33,6 +35,7 @@ impl RepeatedBench {
         } += 1;
         self.seconds.push(view.seconds);
         self.pairs.push(view.pairs);
+        self.speedups.extend(view.clocks.first().map(|clock| clock.estimate.ratio));
     }
 
     /// As text.
@@ -43,10 +46,13 @@ impl RepeatedBench {
             (stats::median(values).unwrap_or_default(), most)
         };
         let ((usual_s, longest_s), (usual, most)) = (of(&self.seconds), of(&pairs));
+        let (speedup, largest) = of(&self.speedups);
+        let least = self.speedups.iter().copied().fold(largest, f64::min);
         format!(
             "decided   {} times: {} faster, {} slower, {} no difference, {} undecided\n\
              time      {usual_s:.1} s (median), {longest_s:.1} s (longest)\n\
-             pairs     {usual:.0} (median), {most:.0} (most)\n",
+             pairs     {usual:.0} (median), {most:.0} (most)\n\
+             speedup   {speedup:.4} (median), {least:.4} to {largest:.4}\n",
             self.seconds.len(),
             self.faster,
             self.slower,

@@ -461,7 +461,7 @@ fn check(source: &ConfigSource<'_>, contract: &Contract, cases: &[Case]) -> Resu
         }
     }
     for case in cases {
-        for precision in [Precision::Native, Precision::Wide] {
+        for precision in [Precision::Native, contract.reference.precision()] {
             if let Err(why) = contract.layout_in(case, precision) {
                 let fault = first_unfit(contract, case, precision);
                 return wrong(

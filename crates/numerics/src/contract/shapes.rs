@@ -19,6 +19,9 @@ const BEYOND_RANGES: usize = 4;
 const BYTES_FACTOR: u64 = 2;
 const BYTES_MIN: u64 = 1 << 20;
 
+/// From this size on, memory may not be enough for more.
+const BYTES_LARGE: u64 = 1 << 30;
+
 /// The largest tile that is thought of.
 const TILE_MAX: u64 = 512;
 
@@ -70,7 +73,10 @@ impl Contract {
             layout.input_bytes.checked_add(layout.output_bytes)
         };
         let most = shown.iter().filter_map(|case| bytes(case)).max().unwrap_or(0);
-        let most = most.saturating_mul(BYTES_FACTOR).max(BYTES_MIN);
+        let most = match most >= BYTES_LARGE {
+            true => most,
+            false => (most * BYTES_FACTOR).max(BYTES_MIN),
+        };
         let mut draws = DrawRng::new(secret);
         let mut large: Vec<&String> = names.iter().collect();
         while large.len() > BEYOND_MAX {
@@ -190,6 +196,23 @@ mod tests {
         }
         assert_eq!(beyond, [200, 200]);
         assert_ne!(contract.other_shapes(&cases, 1), contract.other_shapes(&cases, 2));
+    }
+
+    #[test]
+    fn where_a_listed_shape_is_very_large_no_other_one_is_larger() {
+        let mut contract = product();
+        contract.modules.device = Some("cuda".into());
+        let listed = case(&[("M", 100_000), ("K", 100_000)]);
+        let bytes = |case: &Case| {
+            let layout = contract.layout(case).expect("a layout");
+            layout.input_bytes + layout.output_bytes
+        };
+        let most = bytes(&listed);
+        assert!(most > 8 << 30, "{most}");
+        for secret in 0..50 {
+            let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
+            assert!(made.len() > 2 && made.iter().all(|case| bytes(case) <= most), "{made:?}");
+        }
     }
 
     #[test]

@@ -251,14 +251,30 @@ pub(super) fn drawn(
     if view.contract.args[index].draw().is_none() {
         return Ok(None);
     }
-    let mut stage = stage.here()?;
-    let memory = GpuMemory::new(stage.gpu(), region.bytes)?;
+    let memory = GpuMemory::new(stage.here()?.gpu(), region.bytes)?;
+    let tensor = draw_at(stage, view, index, call, memory.at())?;
+    Ok(tensor.map(|tensor| (memory, tensor)))
+}
+
+/// The same at an address.
+pub(super) fn draw_at(
+    stage: &SharedStage,
+    view: &BufferView<'_>,
+    index: usize,
+    call: &KernelCall,
+    at: GpuAddress,
+) -> GpuResult<Option<GpuTensor>> {
+    let region = match view.layout.places[index] {
+        PlacedArg::Input(region) | PlacedArg::Output(region) => region,
+        PlacedArg::Integer(_) | PlacedArg::Float(_) => return Ok(None),
+    };
+    if view.contract.args[index].draw().is_none() {
+        return Ok(None);
+    }
     let mut list = DrawList::default();
-    list.add(view, index, call, memory.at());
-    list.put(&mut stage)?;
-    let dtype = view.layout.dtypes[index];
-    let tensor = GpuTensor { at: memory.at(), dtype, count: region.elements };
-    Ok(Some((memory, tensor)))
+    list.add(view, index, call, at);
+    list.put(&mut *stage.here()?)?;
+    Ok(Some(GpuTensor { at, dtype: view.layout.dtypes[index], count: region.elements }))
 }
 
 fn input_slot(memory: &DeviceMemory, view: &BufferView<'_>, call: &KernelCall) -> GpuAddress {
