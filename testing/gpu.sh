@@ -134,7 +134,7 @@ for keys in 'launch = "graph"' 'launch = "graph"\ncache = "warm"'; do
     echo "# nothing" >> "$dir/triton-small/kernel.py"
     git -C "$dir/triton-small" commit -qam "Nothing"
     decide triton-small HEAD~1 HEAD > "$dir/small.txt"
-    row "no-ops, 256^3, $(echo "$keys" | sed 's/\\n/, /')" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
+    row "no-ops, 256^3, $(printf '%s' "$keys" | sed 's/\\n/, /')" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
     row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/small.txt")" "5 s"
     grep -q " 0 faster" "$dir/small.txt" || failed="$failed graph"
 done
