@@ -21,6 +21,10 @@ def figures(lines):
             # A block of two turns each, of workers that were there already.
             block = event["block"]["pairs"]
             if len(block) == 1 and block[0].get("turns", {}).get("n") == 2 and line["spent_ms"] < 200:
+                # The calls of a turn are chosen for the incumbent.
+                ratio = block[0]["parent"]["value"] / block[0]["candidate"]["value"]
+                if not 0.5 < ratio < 2:
+                    continue
                 both = block[0]["parent"]["wall_us"] + block[0]["candidate"]["wall_us"]
                 call = "of 100 us and more" if block[0]["parent"]["value"] >= 100 else "shorter"
                 pairs.setdefault(call, []).append((line["spent_ms"] / 2, both / 1000))

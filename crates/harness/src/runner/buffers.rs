@@ -10,7 +10,7 @@ mod host;
 
 pub(super) use device::{DeviceOutput, parts_of, tensors_at};
 
-use super::memory::{ArmMemory, MemoryPlace, MemorySizes, gpu_failed};
+use super::memory::{ArmMemory, InputSharing, MemoryPlace, MemorySizes, gpu_failed};
 use super::protocol::CallSlot;
 use super::setup::RunnerSetup;
 use karve_numerics::case::Case;
@@ -154,7 +154,8 @@ impl KernelBuffers {
         let layout = layout_of(contract, first)?;
         let stage = terms.stage()?;
         let cached_bytes = cached_bytes(contract, stage.as_ref()).map_err(gpu_failed)?;
-        let memory = ArmMemory::timed(sizes, stage.as_ref(), contract.timing)?;
+        let sharing = InputSharing::Shared;
+        let memory = ArmMemory::timed(sizes, stage.as_ref(), contract.timing, sharing)?;
         let most = if memory.is_large()? { 1 } else { slots_in(&layout, cached_bytes) };
         let n_slots = slots_of(contract, &layout, *calls).min(most);
         let pick = secret()?;

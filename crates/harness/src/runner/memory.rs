@@ -18,6 +18,15 @@ pub(super) struct MemorySizes {
     pub(super) output: u64,
 }
 
+/// Whether large inputs on a device are in memory that others have, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InputSharing {
+    /// They have a copy of their own.
+    Alone,
+    /// All who read them in the same types have the same memory.
+    Shared,
+}
+
 /// The memory of some arms.
 #[derive(Debug)]
 pub(super) struct ArmMemory {
@@ -61,8 +70,12 @@ pub(super) struct DeviceMemory {
 
 impl ArmMemory {
     /// Fresh memory: on a device if there is a stage.
-    pub(super) fn new(sizes: MemorySizes, stage: Option<&SharedStage>) -> Result<Self> {
-        Self::timed(sizes, stage, DeviceTiming::default())
+    pub(super) fn new(
+        sizes: MemorySizes,
+        stage: Option<&SharedStage>,
+        sharing: InputSharing,
+    ) -> Result<Self> {
+        Self::timed(sizes, stage, DeviceTiming::default(), sharing)
     }
 
     /// Whether others may have the same memory for their inputs, on a device: there is only one
@@ -82,11 +95,13 @@ impl ArmMemory {
         sizes: MemorySizes,
         stage: Option<&SharedStage>,
         timing: DeviceTiming,
+        sharing: InputSharing,
     ) -> Result<Self> {
         let place = match stage {
             None => MemoryPlace::Host(HostMemory::new(sizes)?),
             Some(stage) => {
-                MemoryPlace::Device(DeviceMemory::new(sizes, stage, timing).map_err(gpu_failed)?)
+                let memory = DeviceMemory::new(sizes, stage, timing, sharing);
+                MemoryPlace::Device(memory.map_err(gpu_failed)?)
             }
         };
         Ok(Self { sizes, place })
@@ -135,9 +150,17 @@ impl DeviceMemory {
         }
     }
 
-    fn new(sizes: MemorySizes, stage: &SharedStage, timing: DeviceTiming) -> GpuResult<Self> {
+    fn new(
+        sizes: MemorySizes,
+        stage: &SharedStage,
+        timing: DeviceTiming,
+        sharing: InputSharing,
+    ) -> GpuResult<Self> {
         let mut opened = stage.here()?;
-        let input = opened.input_memory(sizes.input)?;
+        let input = match sharing {
+            InputSharing::Alone => Arc::new(GpuMemory::new(opened.gpu(), sizes.input)?),
+            InputSharing::Shared => opened.input_memory(sizes.input)?,
+        };
         let output = GpuMemory::new(opened.gpu(), sizes.output)?;
         let hello = DeviceHello {
             handles: [input.share()?.text(), output.share()?.text()],

@@ -298,7 +298,7 @@ fn written(scratch: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::runner::arm::KernelWorker;
-    use crate::runner::memory::{ArmMemory, MemorySizes};
+    use crate::runner::memory::{ArmMemory, InputSharing, MemorySizes};
     use std::time::Duration;
 
     /// What `/proc` shows of a process.
@@ -453,7 +453,7 @@ kernel_fn = len
             scratch: scratch.clone(),
         };
         let sizes = MemorySizes { input: 4096, output: 4096 };
-        let memory = ArmMemory::new(sizes, None).expect("memory");
+        let memory = ArmMemory::new(sizes, None, InputSharing::Alone).expect("memory");
         let started = KernelWorker::start(&program, &memory, Duration::from_secs(60), &stop);
         let arm = started.unwrap_or_else(|why| panic!("{why:?}"));
         assert!(arm.check_children().is_ok());

@@ -5,7 +5,9 @@
 
 use super::arm::{KernelWorker, WorkerProgram};
 use super::buffers::{KernelBuffers, KernelCall, parts_of, tensors_at};
-use super::memory::{ArmMemory, DeviceMemory, HostMemory, MemoryPlace, MemorySizes, gpu_failed};
+use super::memory::{
+    ArmMemory, DeviceMemory, HostMemory, InputSharing, MemoryPlace, MemorySizes, gpu_failed,
+};
 use super::protocol::CallSlot;
 use super::setup::{RunnerSetup, reference_hint};
 use super::worker_failure::WorkerFailure;
@@ -115,7 +117,11 @@ impl ReferenceRunner {
         };
         let speaker = match source {
             ReferenceSource::Worker(program) => {
-                let memory = ArmMemory::new(sizes, terms.stage()?.as_ref())?;
+                let sharing = match precision {
+                    Precision::Native => InputSharing::Shared,
+                    Precision::Wide => InputSharing::Alone,
+                };
+                let memory = ArmMemory::new(sizes, terms.stage()?.as_ref(), sharing)?;
                 let arm = KernelWorker::start(program, &memory, *limit, stop)
                     .map_err(|failure| worker_fails(failure, "its start", &hint))?;
                 ReferenceBackend::Worker { arm: Box::new(arm), memory }

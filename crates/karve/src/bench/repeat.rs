@@ -22,6 +22,8 @@ pub struct RepeatedBench {
     pub pairs: Vec<u32>,
     /// The speedup that each estimated.
     pub speedups: Vec<f64>,
+    /// The share of the time of each in which a side ran.
+    pub busy_shares: Vec<f64>,
 }
 
 impl RepeatedBench {
@@ -35,6 +37,7 @@ impl RepeatedBench {
         } += 1;
         self.seconds.push(view.seconds);
         self.pairs.push(view.pairs);
+        self.busy_shares.push(1.0 - view.own_share);
         self.speedups.extend(view.clocks.first().map(|clock| clock.estimate.ratio));
     }
 
@@ -46,12 +49,17 @@ impl RepeatedBench {
             (stats::median(values).unwrap_or_default(), most)
         };
         let ((usual_s, longest_s), (usual, most)) = (of(&self.seconds), of(&pairs));
+        let of_pair = |(seconds, pairs): (&f64, &f64)| 1e3 * seconds / pairs.max(1.0);
+        let pair_ms: Vec<f64> = self.seconds.iter().zip(&pairs).map(of_pair).collect();
+        let (pair_ms, _) = of(&pair_ms);
+        let busy_percent = 100.0 * of(&self.busy_shares).0;
         let (speedup, largest) = of(&self.speedups);
         let least = self.speedups.iter().copied().fold(largest, f64::min);
         format!(
             "decided   {} times: {} faster, {} slower, {} no difference, {} undecided\n\
              time      {usual_s:.1} s (median), {longest_s:.1} s (longest)\n\
              pairs     {usual:.0} (median), {most:.0} (most)\n\
+             pair      {pair_ms:.1} ms with its share of the start, {busy_percent:.0}% in a side\n\
              speedup   {speedup:.4} (median), {least:.4} to {largest:.4}\n",
             self.seconds.len(),
             self.faster,

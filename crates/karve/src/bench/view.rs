@@ -200,7 +200,9 @@ fn own_share(recorded: &BenchRecord) -> f64 {
     let mut seen = 0_u64;
     for block in &recorded.blocks {
         for pair in &block.pairs {
-            seen += pair.parent.wall_us + pair.candidate.wall_us;
+            // A reading is one of several turns.
+            let turns = pair.turns.map_or(1, |turns| u64::from(turns.n));
+            seen += turns * (pair.parent.wall_us + pair.candidate.wall_us);
         }
     }
     let spent_us = recorded.spent_ms as f64 * 1e3;

@@ -16,6 +16,22 @@ fn stage() -> Option<GpuStage> {
     }
 }
 
+#[test]
+fn large_inputs_are_there_once_and_small_ones_as_often_as_needed() {
+    let Some(mut stage) = stage() else {
+        return;
+    };
+    let large = stage.facts().memory_bytes / 4;
+    assert!(stage.is_large(large) && !stage.is_large(1 << 20));
+    let one = stage.input_memory(large).expect("memory");
+    let other = stage.input_memory(large - (1 << 20)).expect("memory");
+    assert!(Arc::ptr_eq(&one, &other));
+    let small = [0; 2].map(|_| stage.input_memory(1 << 20).expect("memory"));
+    assert!(!Arc::ptr_eq(&small[0], &small[1]));
+    drop((one, other));
+    assert_eq!(stage.input_memory(large + (1 << 20)).expect("memory").bytes(), large + (1 << 20));
+}
+
 /// A tensor with these bytes.
 fn put(stage: &GpuStage, dtype: Dtype, bytes: &[u8]) -> GpuTensor {
     let at = stage.gpu().alloc(bytes.len() as u64).expect("memory");
