@@ -6,7 +6,8 @@
 #
 # PACKS is a directory with cutile.tar.xz, nvvm.tar.xz and cute.tar.xz, for a machine without a network:
 # what is not there yet is unpacked to PLACE (/opt/karve-languages) and made known to its Python.
-# TEMPLATES names those to run, by default "cutile cute-dsl"; LIMIT the seconds of a campaign (120), ROUNDS those of cuTile (8), QUICK leaves out "karve check".
+# TEMPLATES names those to run, by default "cutile cute-dsl"; LIMIT the seconds of a campaign (120),
+# ROUNDS those of cuTile (8), QUICK leaves out "karve check".
 # Takes at most six minutes. Projects, campaigns and whole outputs lie in DIR ($OUT if that is set, or a
 # temporary directory); a summary is printed at the end. The directory of projects must not lie in a git
 # repository, so projects are made in WORK (a temporary directory).
@@ -74,7 +75,10 @@ tried() { # template, seconds, words of karve
 }
 
 for template in $templates; do
-    case $template in cutile) preset=tilegym rounds=${ROUNDS:-8} ;; *) preset=hyper-mla rounds=1 ;; esac
+    case $template in
+        cutile) preset=tilegym rounds=${ROUNDS:-8} ;;
+        *) preset=hyper-mla rounds=1 ;;
+    esac
     new "$template" "$preset"
     plain "$template"
     [ -n "${QUICK:-}" ] || tried "$template" 45 check

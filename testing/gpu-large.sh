@@ -1,12 +1,12 @@
 #!/bin/sh
-# Kernels on very large tensors, on a machine with a GPU, PyTorch, Triton and git: a norm of 7.5 GB in
-# one tensor, and sums over a tensor that has SHARE percent (60) of the memory of the device.
+# Kernels on very large tensors, on a machine with a GPU, PyTorch, Triton and git: a norm of 7.5 GB
+# in one tensor, and sums over a tensor that has SHARE percent (60) of the memory of the device.
 #
 #   testing/gpu-large.sh KARVE [DIR]
 #
-# Each is checked, compared with a version of itself that does all of it twice, and has a campaign of two
-# rounds; one that is too large must end with an error that names the memory. Takes about seven minutes, at
-# most LIMIT seconds (120) for each step.
+# Each is checked, compared with a version of itself that does all of it twice, and has a campaign of
+# two rounds; one that is too large must end with an error that names the memory. Takes about seven
+# minutes, at most LIMIT seconds (120) for each step.
 # DIR must not lie in a git repository: each project becomes one.
 set -eu
 karve=$(readlink -f "${1:?"usage: testing/gpu-large.sh KARVE [DIR]"}")

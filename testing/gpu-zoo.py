@@ -6,8 +6,8 @@
 Runs on a machine with a GPU, PyTorch, Triton, nvcc and git, without Rust: with the Python that runs
 this file, or that of --python. One campaign for each language and kind. One of cheats ends with a
 keep, and another plays the rest, so that each meets the plain kernel of its project. What disturbs
-others is played at the end in a campaign of its own. Where the clocks of a device may not be touched,
-leave out locked_clocks and managed_clocks. The audit of the campaigns is off, so that the
+others is played at the end in a campaign of its own. Where the clocks of a device may not be
+touched, leave out locked_clocks and managed_clocks. The audit of the campaigns is off, so that the
 other layers are tested; "karve audit" reads each file as well. Exit code 1: a cheat was kept that
 the audit does not forbid, an honest kernel was forbidden or flagged, or some were not played within
 the limit.

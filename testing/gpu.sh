@@ -7,8 +7,8 @@
 # Copy karve, this file, gpu-figures.py and gpu-faults.sh there if that is another machine, with a C
 # library that is as new as here. A karve that is linked statically cannot load the driver.
 # It takes less than 8 minutes: two campaigns of 12 rounds, at most LIMIT seconds each (240), equal and
-# different kernels decided TIMES times (10), and faults; PARTS names some of "triton cuda same tuner gains
-# small faults", by default all. The table at the end has the figures beside
+# different kernels decided TIMES times (10), and faults; PARTS names some of "triton cuda same tuner
+# gains small faults", by default all. The table at the end has the figures beside
 # what they must be. Projects and campaigns lie in DIR afterwards, for "karve report" and "karve log".
 # DIR must not lie in a git repository: each project becomes one. testing/gpu-zoo.py is the rest.
 set -eu
@@ -105,9 +105,11 @@ done
 if plays tuner; then
     new triton triton-tuned
     started=$(date +%s)
-    "$karve" -C "$dir/triton-tuned" tune --budget 24 > "$dir/tuned.txt" 2>&1 || failed="$failed tune"
+    "$karve" -C "$dir/triton-tuned" tune --budget 24 > "$dir/tuned.txt" 2>&1 ||
+        failed="$failed tune"
     tail -12 "$dir/tuned.txt"
-    row "karve tune, 24 settings" "$(($(date +%s) - started)) s, its start and a duel included" "60 s"
+    took=$(($(date +%s) - started))
+    row "karve tune, 24 settings, its start and a duel" "$took s" "60 s"
 fi
 for megabytes in 19 4; do
     plays gains || continue
@@ -130,7 +132,8 @@ for keys in 'launch = "graph"' 'launch = "graph"\ncache = "warm"'; do
     echo "# nothing" >> "$dir/triton-small/kernel.py"
     git -C "$dir/triton-small" commit -qam "Nothing"
     decide triton-small HEAD~1 HEAD > "$dir/small.txt"
-    row "no-ops, 256^3, $(printf '%s' "$keys" | sed 's/\\n/, /')" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
+    named=$(printf '%s' "$keys" | sed 's/\\n/, /')
+    row "no-ops, 256^3, $named" "$(sed -n 's/^decided *//p' "$dir/small.txt")" "none faster"
     row "  time of a decision" "$(sed -n 's/^time *//p' "$dir/small.txt")" "5 s"
     grep -q " 0 faster" "$dir/small.txt" || failed="$failed graph"
 done

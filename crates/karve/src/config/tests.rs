@@ -596,6 +596,18 @@ fn a_module_that_tells_its_inputs_has_one_case() {
 }
 
 #[test]
+fn a_case_must_fit_in_float64_only_if_the_reference_computes_in_it() {
+    let text = CONTRACT.replace("library = \"k.so\"\nentry = \"f\"", "python = \"k.py\"");
+    let text = text.replace("library = \"r.so\"\nentry = \"g\"", "python = \"r.py\"");
+    let text = text.replace("python = \"k.py\"", "python = \"k.py\"\ndevice = \"cuda\"");
+    let large = text.replace("M=2,K=3", "M=200000,K=100000");
+    let native = large.replace("python = \"r.py\"", "python = \"r.py\"\nprecision = \"native\"");
+    let error = read(&large).expect_err("160 GB").to_string();
+    assert!(error.contains("too large in total"), "{error}");
+    assert!(read(&native).is_ok());
+}
+
+#[test]
 fn a_contract_that_cannot_be_kept_is_refused() {
     refuse_with(
         "args = [",
