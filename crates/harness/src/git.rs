@@ -18,6 +18,7 @@
 //! survey.rs     what in a worktree differs from a tree, combined from
 //! compare.rs      the files that are in the tree, and
 //! walk.rs         the files that are not
+//! transfer.rs   commits that travel to a copy on another machine
 //! scratch.rs    karve's own index and files, outside of every worktree
 //! candidate.rs  the parent's tree plus the changes to editable files, as a commit
 //! ```
@@ -33,6 +34,7 @@ mod scratch;
 mod start;
 mod submodule;
 mod survey;
+mod transfer;
 mod walk;
 mod worktree;
 
@@ -49,6 +51,7 @@ pub use history::{FileStat, PatchResult, TreeEntry, reads_answer};
 pub use refs::ExpectedRef;
 pub use start::{CheckoutHead, GitVersion, NewFile, init_with, version};
 pub use survey::{ChangeKind, WorktreeChange};
+pub use transfer::mirror;
 
 /// The full name of a git object, in lower-case hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@
 mod device;
 mod e2e;
 mod git;
+mod git_transfer;
 #[path = "shared/inner.rs"]
 mod inner;
 mod process;

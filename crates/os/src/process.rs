@@ -16,6 +16,7 @@
 //!   table     the processes in /proc
 //! child_process a child process that runs alongside karve, exchanges messages, and can be frozen
 //! fork_server   a process that forks such processes
+//! piped     a child process that is read from and written to while it runs
 //! cleanup   processes that outlive karve to undo one thing, or to clean up after it
 //! namespace namespaces that commands enter, and what is visible there
 //! confinement  what one command may do
@@ -38,6 +39,7 @@ mod fork_server;
 mod launch;
 mod line;
 mod namespace;
+mod piped;
 mod readable;
 mod ruleset;
 mod stop;
@@ -67,7 +69,7 @@ use crate::error::{CommandError, Result, WithContext};
 pub use self::affinity::AffinityGuard;
 pub use self::capture::{CapturedOutput, OutputTap};
 pub use self::child_process::{ChildProcess, ReceiveResult, StopResult};
-pub use self::cleanup::{CleanupProcess, Reaper};
+pub use self::cleanup::{CleanupProcess, Reaper, start_detached};
 pub use self::confinement::{
     CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, ResourceLimits,
 };
@@ -78,6 +80,7 @@ pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
+pub use self::piped::{PipedProcess, ProcessPipes};
 pub use self::readable::{DeviceAccess, ReadableTree};
 pub use self::stop::StopFlag;
 pub use self::watch::run_tapped;

@@ -31,6 +31,12 @@ const NOTICE_AFTER: Duration = Duration::from_secs(5);
 /// How many times at most the file may be removed while it is being opened.
 const TRIES_MAX: u32 = 100;
 
+/// What follows the name of a device in the name of a file for one who waits.
+const WAITING: &str = ".wait-";
+
+/// The most files that are listed.
+const HELD_MAX: usize = 1_000;
+
 /// At most this much of a lease file is read.
 const HOLDER_BYTES_MAX: u64 = 4096;
 
@@ -133,6 +139,50 @@ pub fn holder_of(device: &str) -> Option<LeaseHolder> {
     LeaseDir::of_host().holder(device)
 }
 
+/// What is held and waited for on this host: the device, and who since when.
+pub fn held() -> Vec<(String, String)> {
+    let entries = fs::read_dir(LeaseDir::of_host().dir).into_iter().flatten().flatten();
+    let mut found: Vec<(String, String)> = entries
+        .take(HELD_MAX)
+        .filter_map(|entry| {
+            let mut file = plain(&entry.path(), OpenOptions::new().read(true)).ok()?;
+            // Nobody is named by a file that is not locked.
+            file.try_lock_shared().err()?;
+            let (name, who) = (entry.file_name(), read_holder(&mut file).describe());
+            let name = clean(&name.to_string_lossy());
+            Some(match name.split_once(WAITING) {
+                Some((device, _)) => (device.to_owned(), format!("waits: {who}")),
+                None => (name, format!("held by {who}")),
+            })
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// A file that names who waits for a device, as long as it is locked.
+struct WaitNote(PathBuf, File);
+
+impl WaitNote {
+    fn new(path: &Path, holder: &str) -> Option<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("{WAITING}{}", std::process::id()));
+        let path = PathBuf::from(name);
+        let mut file = make(&path).ok()?;
+        file.try_lock().ok()?;
+        let text = serde_json::to_vec(&LeaseHolder::me(holder)).ok()?;
+        let _ = file.write_all(&text);
+        Some(Self(path, file))
+    }
+}
+
+impl Drop for WaitNote {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+        let _ = self.1.unlock();
+    }
+}
+
 /// Whether the marks of a command, from the outermost karve inward, name a process.
 fn is_within(marks: &str, pid: u32) -> bool {
     let own = format!("{pid}-");
@@ -147,13 +197,13 @@ struct LeaseDir {
 }
 
 impl LeaseDir {
-    /// The directory set in the environment, else one of the user, else one for all users.
+    /// The directory set in the environment, else one for all users: a login from another machine
+    /// must find the leases of those who work at this one.
     fn of_host() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let (dir, shared) = match (set(DIR), set("XDG_RUNTIME_DIR")) {
-            (Some(dir), _) => (dir.into(), false),
-            (None, Some(dir)) => (PathBuf::from(dir).join("karve"), false),
-            (None, None) => (std::env::temp_dir().join("karve-leases"), true),
+        let (dir, shared) = match set(DIR) {
+            Some(dir) => (dir.into(), false),
+            None => (std::env::temp_dir().join("karve-leases"), true),
         };
         Self { dir, shared }
     }
@@ -284,6 +334,7 @@ impl LeaseWait {
     ) -> Result<File> {
         let start = Instant::now();
         let mut tell = vec![NOTICE_AFTER, MENTIONED_AFTER];
+        let mut note = None;
         loop {
             match self.locked.recv_timeout(GLANCE) {
                 Ok(locked) => return locked.map_err(|error| cannot(&self.path, error)),
@@ -299,6 +350,7 @@ impl LeaseWait {
                 return Err(busy(wish, &read_holder(&mut self.names)));
             }
             if let Some(after) = tell.pop_if(|after| start.elapsed() >= *after) {
+                note = note.or_else(|| WaitNote::new(&self.path, wish.holder));
                 let holder = read_holder(&mut self.names).describe();
                 let text = format!("waiting for {}: held by {holder}", wish.device);
                 if after == NOTICE_AFTER { notices.notify(&text) } else { notices.mention(&text) }

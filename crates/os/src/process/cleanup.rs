@@ -49,7 +49,8 @@ impl CleanupProcess {
             line.as_ref(),
             note.as_os_str(),
         ];
-        let (pipe, child) = outliving(&args, dir, held.as_fd())?;
+        let null = nowhere()?;
+        let (pipe, child) = outliving(&args, dir, [held.as_fd(), null.as_fd()])?;
         Ok(Self { pipe, child })
     }
 
@@ -76,7 +77,7 @@ impl Reaper {
         let args: Vec<&OsStr> =
             std::iter::once(program).chain(args.iter().map(OsStr::new)).collect();
         let null = nowhere()?;
-        let (pipe, child) = outliving(&args, Path::new("/"), null.as_fd())?;
+        let (pipe, child) = outliving(&args, Path::new("/"), [null.as_fd(), null.as_fd()])?;
         Ok(Self { pipe, child })
     }
 
@@ -101,22 +102,29 @@ impl Drop for Reaper {
     }
 }
 
-/// Starts a process that does not die with karve. It reads from the pipe and writes to `output`.
+/// Starts this program again, in a session of its own, so that it outlives this process and the
+/// line that started it. What it says goes to the file.
+pub fn start_detached(args: &[&OsStr], said: &File) -> Result<()> {
+    let program = OsStr::new("/proc/self/exe");
+    let args: Vec<&OsStr> = std::iter::once(program).chain(args.iter().copied()).collect();
+    outliving(&args, Path::new("/"), [said.as_fd(), said.as_fd()]).map(drop)
+}
+
+/// Starts a process that does not die with karve. It reads from the pipe and writes to `outputs`.
 fn outliving(
     args: &[&OsStr],
     dir: &Path,
-    output: BorrowedFd<'_>,
+    outputs: [BorrowedFd<'_>; 2],
 ) -> Result<(PipeWriter, SpawnedChild)> {
     let command = Command::argv(args, dir);
     let launch = ExecCommand::new(&command, "")?;
     let (stdin, pipe) = io::pipe().context(cannot_prepare)?;
-    let null = nowhere()?;
     let child = sys::spawn(&SpawnSpec {
         program: &launch.program,
         argv: &launch.argv,
         env: &launch.env,
         dir: &launch.dir,
-        streams: [stdin.as_fd(), output, null.as_fd()],
+        streams: [stdin.as_fd(), outputs[0], outputs[1]],
         cgroup: None,
         cpus: None,
         death: ParentDeathAction::OnItsOwn,
