@@ -139,6 +139,7 @@ install_tools() {
     mkdir -p target
     {
         build_mdbook || true
+        install_ray || true
         testing/mcp.sh --install "$PWD/target/clients" || true
         testing/agents.sh
     } >target/tools.log 2>&1 &
@@ -150,7 +151,14 @@ await_tools() {
     wait "$installing" || skip 'real command-line agents: testing/agents.sh failed'
     installing=""
     cat target/tools.log
+    [ -x target/ray/bin/ray ] || skip 'campaigns in actors of Ray: it cannot be installed'
     [ -d target/agents/node_modules ] || skip 'real command-line agents: npm is not installed'
+}
+
+# install_ray: in an environment of its own, once.
+install_ray() {
+    [ -x target/ray/bin/ray ] ||
+        { python3 -m venv target/ray && target/ray/bin/pip install --quiet 'ray==2.*'; }
 }
 
 # build_mdbook: once, where it is missing.
@@ -221,6 +229,9 @@ quick) ;;
     need_numpy || skip 'kernels in Python: /usr/bin/python3 has no NumPy'
     need perf linux-perf || skip 'profiles by perf: it is not installed'
     need valgrind valgrind || skip 'profiles by valgrind: it is not installed'
+    need sshd openssh-server || skip 'campaigns over ssh: sshd is not installed'
+    need slurmctld slurmctld && need slurmd slurmd && need salloc slurm-client && need munged munge ||
+        skip 'campaigns in allocations of SLURM: it is not installed'
     need cmake cmake && need_file /usr/include/benchmark/benchmark.h libbenchmark-dev ||
         skip 'projects with Google Benchmark: cmake or libbenchmark-dev is not installed'
     need_module pytest_benchmark python3-pytest-benchmark ||

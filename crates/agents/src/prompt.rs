@@ -173,6 +173,7 @@ fn campaign(brief: &Brief, shown: &BriefShares) -> Value {
         held_back => model(&brief.held_back),
         case_names => shown.first(BriefPart::Cases, case_names),
         has_hidden => brief.has_hidden,
+        remote => brief.remote.as_deref(),
         threads => brief.threads,
         tolerance => model(&brief.tolerance),
         is_change => false,

@@ -6,6 +6,7 @@
 mod artifacts;
 mod choosing;
 mod controls;
+mod devices;
 mod duels;
 mod event;
 mod gating;
@@ -34,9 +35,10 @@ pub use crate::knowledge::Lesson;
 use crate::spending::AgentUsage;
 pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
+pub use devices::DeviceUse;
 pub use event::{
     Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
-    Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
+    Preparation, ProcessAge, Provenance, Record, RemoteDevice, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use host_tally::HostTally;
@@ -67,6 +69,7 @@ use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
 use controls::RunningControl;
+use devices::DeviceUses;
 use karve_numerics::case::{Case, CaseSet};
 use round::UndecidedDuel;
 use std::collections::BTreeMap;
@@ -85,6 +88,7 @@ pub struct Campaign {
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
+    devices: DeviceUses,
     /// Undecided duels, by parent and tree: they are continued, never restarted.
     open_duels: BTreeMap<(String, String), UndecidedDuel>,
     n_events: u64,

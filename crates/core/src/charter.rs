@@ -72,6 +72,9 @@ pub struct Charter {
     /// How knobs are tuned.
     #[serde(default, skip_serializing_if = "TuneRule::is_default")]
     pub tune: TuneRule,
+    /// The machine that builds and measures, if it is not this one: `[remote.NAME]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     /// What may happen in the repository.
     pub branch: Branch,
     /// The directory of `karve.toml`, relative to the top of the repository; commands run there.

@@ -75,6 +75,7 @@ pub(crate) fn charter() -> Charter {
         tune: TuneRule::default(),
         branch: branch(),
         workdir: String::new(),
+        remote: None,
         seed: 1,
     }
 }

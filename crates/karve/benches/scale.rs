@@ -309,6 +309,7 @@ impl Play {
         let dir = CampaignDir::new(&root, &name);
         let (store, loaded) = Store::open(&dir, "the scale benchmark")?;
         let context = Context::new(ContextParts {
+            remote: None,
             upstream: repo,
             dir: dir.clone(),
             agent: Box::new(Script),

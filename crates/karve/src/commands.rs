@@ -27,6 +27,8 @@ pub mod new;
 pub mod noise;
 pub mod profile;
 pub mod reap;
+pub mod relay;
+pub mod remote;
 pub mod report;
 pub mod roles;
 pub mod roofline;
@@ -111,12 +113,19 @@ enum CliCommand {
     Spin(spin::SpinArgs),
     Worker(worker::WorkerArgs),
     Reap(reap::CleanupArgs),
+    Relay(relay::RelayArgs),
+    Remote(remote::RemoteArgs),
+    Devices(remote::DevicesArgs),
+    Exec(remote::ExecArgs),
     Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command line.
 pub fn run(cli: &Cli) -> Result<()> {
     let place = &cli.place;
+    if let Some(name) = elsewhere(&cli.command) {
+        return remote::run_there(place, name, remote::own_args());
+    }
     // Held until the command has ended.
     let _reaper = starts_others(&cli.command).then(reap::CleanupArgs::start);
     match &cli.command {
@@ -163,8 +172,25 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Spin(command) => command.run(),
         CliCommand::Worker(command) => command.run(),
         CliCommand::Reap(command) => command.run(),
+        CliCommand::Relay(command) => command.run(),
+        CliCommand::Remote(command) => command.run(place),
+        CliCommand::Devices(command) => command.run(place),
+        CliCommand::Exec(command) => command.run(place),
         CliCommand::Completions(command) => command.run(),
     }
+}
+
+/// The remote that a command is to run on, if it is one that runs there as a whole.
+fn elsewhere(command: &CliCommand) -> Option<&str> {
+    let on = match command {
+        CliCommand::Bench(command) => &command.on,
+        CliCommand::Noise(command) => &command.on,
+        CliCommand::Profile(command) => &command.on,
+        CliCommand::Check(command) => &command.on,
+        CliCommand::Doctor(command) => &command.on,
+        _ => return None,
+    };
+    on.as_deref()
 }
 
 /// Whether a command runs the project's own commands, which may be many and slow.
@@ -174,11 +200,12 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
         C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
         C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) | C::Explain(_) => true,
+        C::Remote(_) | C::Devices(_) | C::Exec(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
-        C::Why(_) | C::Names(_) => false,
+        C::Why(_) | C::Names(_) | C::Relay(_) => false,
     }
 }

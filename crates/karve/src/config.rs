@@ -43,6 +43,7 @@ pub use metric::unit_in;
 pub use naming::{TILEGYM_BRANCH, campaign_name};
 pub use schema::schema_json;
 
+use crate::remote::table::RemoteTable;
 use karve_agents::config::AgentConfig;
 use karve_core::charter::Charter;
 use karve_harness::project_file::FILE_NAME;
@@ -68,6 +69,8 @@ pub struct LoadedConfig {
     pub agents: BTreeMap<String, AgentConfig>,
     /// The items a new campaign is asked to work through.
     pub agenda: Option<AgendaRequest>,
+    /// Other machines that build and measure.
+    pub remotes: BTreeMap<String, RemoteTable>,
 }
 
 /// What a campaign is asked to do, as the user wrote it.
@@ -103,8 +106,10 @@ pub struct Overrides {
     pub hours: Option<f64>,
     /// `--best-of`.
     pub best_of: Option<u32>,
-    /// `--on`.
+    /// `--on` with a device of the pool.
     pub on: Option<String>,
+    /// `--on` with a remote.
+    pub remote: Option<String>,
     /// `--only`, `--plan` or `--autopilot`.
     pub agenda: Option<AgendaOption>,
 }

@@ -50,7 +50,7 @@ pub fn drive(session: &mut CampaignSession, screen: &mut dyn Screen) -> Result<D
         if session.stop.finish_step() {
             return Ok(DriveEnd::Paused);
         }
-        for news in steps::news(&session.context, &session.campaign)? {
+        for news in steps::news(&mut session.context, &session.campaign)? {
             take(session, screen, news, 0)?;
         }
         // Only now, because the brief of the step contains the news.

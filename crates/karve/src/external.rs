@@ -185,6 +185,7 @@ pub fn drive_external(
     let setting = CampaignSetup {
         repo,
         root: &loaded.root,
+        remotes: &loaded.remotes,
         agents: &loaded.agents,
         agent: Some(EXTERNAL),
         external: Some(external_agent),

@@ -19,6 +19,8 @@ pub mod mcp;
 pub mod project;
 pub mod publish;
 pub mod refs;
+pub mod remote;
+pub mod remote_worker;
 pub mod reports;
 pub mod roles;
 pub mod session;

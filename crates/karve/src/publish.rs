@@ -63,6 +63,10 @@ impl Publisher {
                 self.round_records.clear();
                 write_texts(&self.dir, campaign)
             }
+            // After the end only this comes; the report says how long the device was held.
+            Event::DeviceReleased { .. } | Event::DeviceHelped { .. } => {
+                write_texts(&self.dir, campaign)
+            }
             Event::Profiled { round, profile } => {
                 profiles::write(&self.dir, &profiles::folder(campaign, *round), profile)
             }

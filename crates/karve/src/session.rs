@@ -1,9 +1,12 @@
 //! Starts or resumes a campaign: charter, lock, context, Ctrl-C. Then `drive` takes over.
 
+mod device;
+
 use crate::config::{LoadedConfig, TILEGYM_BRANCH};
 use crate::drive::{CampaignSession, DriveEnd};
 use crate::project::tag_of;
 use crate::publish::Publisher;
+use crate::remote::table::RemoteTable;
 use crate::steps::{Context, ContextParts};
 use crate::ui::Screen;
 use crate::{agenda, checks, drive, project, publish, refs, ui};
@@ -13,7 +16,6 @@ use karve_agents::external::{EXTERNAL, ExternalAgent};
 use karve_agents::team::{AgentRetention, NamedAgent};
 use karve_agents::{Agent, team};
 use karve_core::agenda::Agenda;
-use karve_core::basis;
 use karve_core::campaign::{Campaign, Event};
 use karve_core::charter::{Branch, Charter, Limits};
 use karve_harness::git::Repo;
@@ -21,7 +23,7 @@ use karve_harness::store::{self, CampaignDir, Store};
 use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext as _};
 use karve_os::process::StopFlag;
-use karve_os::{clock, host, process, sandbox};
+use karve_os::{clock, host, process};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -66,6 +68,8 @@ pub struct CampaignSetup<'a> {
     pub root: &'a Path,
     /// Configured agents.
     pub agents: &'a BTreeMap<String, AgentConfig>,
+    /// Other machines that build and measure.
+    pub remotes: &'a BTreeMap<String, RemoteTable>,
     /// An agent that overrides the charter's for this run.
     pub agent: Option<&'a str>,
     /// An external agent with an answer; it is then the agent.
@@ -92,6 +96,14 @@ pub fn run(
         extend(&mut session, screen, limits)?;
     }
     let end = drive::drive(&mut session, screen);
+    session.context.release_device();
+    for event in session.context.device_events() {
+        // After an error the log may not take it; that error says more.
+        let taken = drive::take(&mut session, screen, event, 0);
+        if end.is_ok() {
+            taken?;
+        }
+    }
     let cleaned = session.context.clean_up();
     if end.is_err() && new && session.campaign.preparation().is_none() {
         // Nothing has started yet, so nothing half-done is left behind.
@@ -121,19 +133,13 @@ fn open(
         SessionPlan::Resume { dir, .. } => (dir.clone(), None),
     };
     if let Some(charter) = new_charter {
-        if let Some(warning) = sandbox::warning(&charter.sandbox) {
-            ui::note(&warning);
-        }
-        sandbox::can_hold(&charter.sandbox)?;
+        device::check_sandbox(charter)?;
         checks::can_start(&setting.repo, charter)?;
         team::team_of(charter, setting.agents, "")?;
     }
     let (store, loaded) = Store::open(&dir, &holder())?;
-    if loaded.torn_bytes > 0 {
-        ui::note(&format!(
-            "note: cut off an incomplete last line of the log ({} bytes)",
-            loaded.torn_bytes
-        ));
+    if let cut @ 1.. = loaded.torn_bytes {
+        ui::note(&format!("note: cut off an incomplete last line of the log ({cut} bytes)"));
     }
     let (records, campaign) = (loaded.records, loaded.campaign);
     if campaign.unknown_events() > 0 {
@@ -148,8 +154,12 @@ fn open(
                 .hint("start again with \"karve run --new\""));
         }
     };
+    let mut remote = device::remote_of(&charter, &setting, &notices, stop)?;
     if will_measure(plan, &campaign) {
-        check_host(&campaign, stop)?;
+        match &mut remote {
+            None => device::check_host(&campaign, &host::environment(stop))?,
+            Some(host) => device::check_remote(host, &setting.repo, &dir, &campaign)?,
+        }
     }
     let agent = acting(setting.agent, setting.agents, &charter, &dir, setting.external)?;
     if let Some(patience_s) = setting.patience_s {
@@ -163,6 +173,7 @@ fn open(
         stop: stop.clone(),
         charter,
         notices,
+        remote,
     };
     let context = Context::new(parts)?;
     let repo = &context.repos.work;
@@ -213,29 +224,6 @@ fn will_measure(plan: &SessionPlan, campaign: &Campaign) -> bool {
             !campaign.is_finished() || *limits != NewLimits::default()
         }
     }
-}
-
-/// A campaign resumes only where its measurements are still comparable.
-fn check_host(campaign: &Campaign, stop: &StopFlag) -> Result<()> {
-    let (Some(charter), Some(preparation)) = (campaign.charter(), campaign.preparation()) else {
-        return Ok(());
-    };
-    let basis = |environment| host::basis_of(charter, &preparation.harness_hash, environment);
-    let before = basis(&preparation.environment);
-    let now = basis(&host::environment(stop));
-    let Err(mismatch) = basis::comparable(&before, &now) else {
-        return Ok(());
-    };
-    let mut error = CommandError::environment(format!(
-        "the campaign {} was measured on another host or with other tools",
-        charter.name
-    ));
-    for difference in mismatch.differences {
-        error = error.cause(difference);
-    }
-    Err(error
-        .hint("go back to that host or those tools, then resume with \"karve run\"")
-        .hint("or start a new campaign here with \"karve run --new\""))
 }
 
 fn extend(session: &mut CampaignSession, screen: &mut dyn Screen, new: NewLimits) -> Result<()> {

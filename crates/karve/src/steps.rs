@@ -28,6 +28,7 @@ mod agent_workspace;
 mod candidate;
 mod context;
 mod correctness;
+mod far;
 mod knowledge;
 mod missing_candidate;
 mod news;
@@ -42,9 +43,14 @@ mod tuning;
 pub use agent_turn::asked_agent;
 pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
 pub use context::{Context, ContextParts};
+pub(crate) use learn::study;
 pub use news::news;
+pub(crate) use prepare::inspect;
+pub(crate) use profile::profile_commit;
 pub(crate) use tips::{AgentTip, add as add_tip, hand_over as hand_over_tips};
+pub(crate) use tune::open_tuner;
 
+use crate::remote::host::RemoteHost;
 use karve_core::campaign::{Campaign, Event, Step};
 use karve_os::error::{CommandError, ErrorKind, Result};
 
@@ -55,6 +61,15 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
     }
     let hash = campaign.baseline().and_then(|b| b.reference.as_ref());
     context.carried.reference = hash.map(|hash| context.dir.join("artifacts").join(hash));
+    if let Some(mut host) = context.remote.take_if(|host| far::is_for_device(step, host)) {
+        let event = far::perform(context, &mut host, step, campaign);
+        context.remote = Some(host);
+        return event;
+    }
+    if let (Some(host), true) = (&mut context.remote, far::is_for_agent(step)) {
+        host.rest();
+        context.helpers.iter_mut().for_each(RemoteHost::rest);
+    }
     match step {
         Step::DefineTarget => define_target::perform(context),
         Step::Prepare => prepare::perform(context),

@@ -12,6 +12,7 @@
 //! earlier   settings that were best elsewhere, which are tried first
 //! unused_knobs unused knobs, which no file reads
 //! journal   every reading, so that no setting is tried twice
+//! far       settings that are tried on other machines
 //! export    the readings as a measured space
 //! portfolio a few settings that together serve all cases
 //! plots     the progress of the sweep, as SVG
@@ -23,6 +24,7 @@ pub mod copies;
 pub mod earlier;
 pub mod evaluator;
 pub mod export;
+pub mod far;
 pub mod journal;
 pub mod plots;
 pub mod portfolio;

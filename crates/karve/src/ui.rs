@@ -80,6 +80,23 @@ fn write_toned(text: &str) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(style::visible_toned(text).as_bytes())
 }
 
+/// Passes on what a command on another machine printed; a terminal gets nothing that controls it.
+pub fn pass_on(bytes: &[u8], is_error: bool) {
+    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+    let is_terminal = if is_error { stderr.is_terminal() } else { stdout.is_terminal() };
+    let shown = is_terminal.then(|| text::visible(&String::from_utf8_lossy(bytes)));
+    let bytes = shown.as_ref().map_or(bytes, String::as_bytes);
+    let _ = match is_error {
+        true => stderr.lock().write_all(bytes),
+        false => stdout.lock().write_all(bytes),
+    };
+}
+
+/// Standard output, where it is the line to another karve.
+pub fn line() -> std::io::Stdout {
+    std::io::stdout()
+}
+
 /// Writes a line to standard output.
 pub fn outln(text: &str) {
     out(&format!("{text}\n"));

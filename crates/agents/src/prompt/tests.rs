@@ -83,6 +83,7 @@ fn bare() -> Brief {
         case_notes: texts(&["120.0 ns now, 40.00 ns at the roofline"]),
         held_back: Vec::new(),
         has_hidden: false,
+        remote: None,
         threads: Some(1),
         tolerance: texts(&["out (f32): off by at most 1e-4 * |reference|"]),
         metric: Metric { name: "time".into(), unit: "ns".into(), ..Metric::default() },
@@ -179,6 +180,7 @@ fn full() -> Brief {
         target,
         cases: (0..70).map(|n| case(&format!("m={n}"))).collect(),
         has_hidden: true,
+        remote: None,
         cumulative_ratio: 1.23456,
         unchecked_keeps: 2,
         directive: Directive {

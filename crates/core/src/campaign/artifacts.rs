@@ -29,6 +29,9 @@ impl Event {
             | Self::BlockMeasured { .. }
             | Self::BlockFailed { .. }
             | Self::Settled { .. }
+            | Self::DeviceAcquired { .. }
+            | Self::DeviceReleased { .. }
+            | Self::DeviceHelped { .. }
             | Self::Extended { .. }
             | Self::Answered { .. }
             | Self::Finished { .. }
@@ -87,6 +90,9 @@ impl Event {
             | Self::Gated { .. }
             | Self::Settled { .. }
             | Self::Learned { .. }
+            | Self::DeviceAcquired { .. }
+            | Self::DeviceReleased { .. }
+            | Self::DeviceHelped { .. }
             | Self::Extended { .. }
             | Self::Answered { .. }
             | Self::Finished { .. }

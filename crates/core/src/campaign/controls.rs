@@ -139,7 +139,9 @@ impl Campaign {
         let every = self.charter()?.policy.controls.every;
         let after = u32::try_from(self.rounds.len()).unwrap_or(u32::MAX);
         let is_next = after == self.first_control() || after > 0 && after.is_multiple_of(every);
-        let due = every > 0 && is_next && self.controlled_at != Some(after);
+        let is_next = is_next && self.controlled_at != Some(after);
+        // After the device changed, whether it still measures well must be seen again.
+        let due = every > 0 && (is_next || self.devices.control_due);
         due.then(|| self.controlling(Control { after, kind: ControlKind::Same, attempt: 1 }))?
     }
 
@@ -209,6 +211,7 @@ impl Campaign {
             detectable: OnceLock::new(),
         });
         self.controlled_at = Some(state.control.after);
+        self.devices.control_due = false;
         let Control { after, attempt, .. } = state.control;
         match (state.control.kind, suspicion) {
             (ControlKind::Same, Some(found)) if attempt == 1 => {

@@ -204,6 +204,12 @@ pub enum Event {
     Extended { limits: Limits },
     /// A person answered an escalation.
     Answered { round: u32, text: String },
+    /// A device on another machine is used from now on.
+    DeviceAcquired { device: Box<RemoteDevice> },
+    /// It was given back: how long it was held, and how long it worked.
+    DeviceReleased { held_ms: u64, busy_ms: u64 },
+    /// A device that only helped to tune was given back.
+    DeviceHelped { device: Box<RemoteDevice>, held_ms: u64, busy_ms: u64 },
     /// The campaign ended.
     Finished { reason: StopReason },
     /// Written by a newer karve; readable, not actionable.
@@ -214,6 +220,31 @@ pub enum Event {
 #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// A device on another machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RemoteDevice {
+    /// `[remote.NAME]`.
+    pub remote: String,
+    /// The host, as it names itself.
+    pub host: String,
+    /// The allocation, if the host is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<String>,
+    /// What confines candidates there.
+    pub sandbox: String,
+    /// What an hour costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<f64>,
+}
+
+impl RemoteDevice {
+    /// Where it is, in one line.
+    pub fn describe(&self) -> String {
+        let place = self.allocation.as_ref().map(|id| format!(", allocation {id}"));
+        format!("{}: {}{}", self.remote, self.host, place.unwrap_or_default())
+    }
 }
 
 /// The base, the harness and the host.
@@ -431,6 +462,9 @@ impl Event {
             Self::Learned { .. } => "learned",
             Self::Extended { .. } => "extended",
             Self::Answered { .. } => "answered",
+            Self::DeviceAcquired { .. } => "device_acquired",
+            Self::DeviceReleased { .. } => "device_released",
+            Self::DeviceHelped { .. } => "device_helped",
             Self::Finished { .. } => "finished",
             Self::Unknown => "unknown",
         }

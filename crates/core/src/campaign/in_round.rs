@@ -97,6 +97,9 @@ impl Campaign {
             | Event::CasesAdded { .. }
             | Event::BaselineMeasured(_)
             | Event::FinalProfiled { .. }
+            | Event::DeviceAcquired { .. }
+            | Event::DeviceReleased { .. }
+            | Event::DeviceHelped { .. }
             | Event::Extended { .. }
             | Event::Answered { .. }
             | Event::Finished { .. }

@@ -97,6 +97,9 @@ impl Campaign {
 
     fn take_conditions(&mut self, event: &Event) {
         let limit = self.charter().map_or(f64::INFINITY, |charter| charter.device.pressure_max);
+        if matches!(event, Event::BlockMeasured { .. }) {
+            self.devices.measured();
+        }
         self.host.take(event, limit);
         if let CampaignPhase::Round(round) = &mut self.phase {
             round.host.take(event, limit);
@@ -107,6 +110,19 @@ impl Campaign {
         match &record.event {
             Event::Unknown => {
                 self.unknown_events += 1;
+                Ok(())
+            }
+            Event::DeviceAcquired { device } => {
+                let is_measured = self.baseline().is_some();
+                self.devices.acquired(device, is_measured);
+                Ok(())
+            }
+            Event::DeviceReleased { held_ms, busy_ms } => {
+                self.devices.released(*held_ms, *busy_ms);
+                Ok(())
+            }
+            Event::DeviceHelped { device, held_ms, busy_ms } => {
+                self.devices.helped(device, *held_ms, *busy_ms);
                 Ok(())
             }
             Event::Extended { limits } => self.take_limits(*limits),

@@ -139,6 +139,8 @@ pub struct Brief {
     pub held_back: Vec<String>,
     /// Whether there are hidden cases.
     pub has_hidden: bool,
+    /// The other machine that builds and measures, and how to run something there; if there is one.
+    pub remote: Option<String>,
     /// Threads that the kernel may use, under a contract.
     pub threads: Option<u32>,
     /// How close each output must be to the reference, under a contract, in words.
@@ -224,6 +226,7 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
     let digest = campaign.profile().map_or("", |profile| &profile.digest);
     let report = campaign.profile().and_then(|profile| profile.report.as_ref());
     let visible = campaign.cases_of(CaseSet::Full);
+    let held_back = campaign.cases_of(CaseSet::Stress);
     let recent = |texts: &[String]| texts.iter().rev().take(TIPS_MAX).map(|t| clip(t)).collect();
     let short = |tip: &Tip| Tip { source: clip(&tip.source), text: clip(&tip.text) };
     Brief {
@@ -235,12 +238,9 @@ pub fn brief(campaign: &Campaign, errors: &[String]) -> Brief {
         editable: charter.map(|c| c.editable.clone()).unwrap_or_default(),
         cases: visible.iter().filter_map(|index| campaign.case(*index)).collect(),
         case_notes: case_notes(campaign, &visible),
-        held_back: campaign
-            .cases_of(CaseSet::Stress)
-            .iter()
-            .map(|c| campaign.case_name(*c))
-            .collect(),
+        held_back: held_back.iter().map(|case| campaign.case_name(*case)).collect(),
         has_hidden: !campaign.cases_of(CaseSet::Hidden).is_empty(),
+        remote: campaign.remote_note(),
         threads: charter.and_then(|c| c.contract.as_ref()).map(|contract| contract.threads),
         tolerance: charter.and_then(|c| c.contract.as_deref()).map_or_else(Vec::new, tolerances),
         metric: charter.map_or_else(Metric::default, |c| c.metric.clone()),

@@ -62,6 +62,7 @@ pub(crate) fn charter() -> Charter {
         tune: TuneRule::default(),
         branch: Branch::Named { name: "optimize/rules".into() },
         workdir: String::new(),
+        remote: None,
         seed: 1,
     }
 }

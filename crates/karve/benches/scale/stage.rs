@@ -184,6 +184,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
         tune: TuneRule::default(),
         branch: Branch::Named { name: format!("optimize/{name}") },
         workdir: String::new(),
+        remote: None,
         seed: 1,
     }
 }

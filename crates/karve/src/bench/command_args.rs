@@ -147,6 +147,7 @@ impl PlainCommandArgs {
             tune: TuneRule::default(),
             branch: Branch::Hidden,
             workdir: String::new(),
+            remote: None,
             device: self.device(),
             audit: Default::default(),
             sandbox: SandboxRule::default(),

@@ -21,7 +21,8 @@ pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
 
 /// tilegym measures on a GPU: refuses a target whose GPU does not answer, or is another one.
 fn check_gpu(charter: &Charter) -> Result<()> {
-    let is_due = charter.policy.preset == Preset::Tilegym && charter.device.gpu == GpuPlace::Here;
+    let is_here = charter.device.gpu == GpuPlace::Here && charter.remote.is_none();
+    let is_due = charter.policy.preset == Preset::Tilegym && is_here;
     if !is_due || !gpu::is_gpu(&charter.target) {
         return Ok(());
     }

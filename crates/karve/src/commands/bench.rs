@@ -50,6 +50,9 @@ Exit codes: 0 whatever the finding; 1 with --fail-if-slower if a larger slowdown
 with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;
 3 a side does not build, fails its tests or cannot be measured; 130 stopped by the user.")]
 pub struct BenchArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// A and B: revisions, or directories of worktrees such as "."
     #[arg(value_name = "A B", num_args = 0..=2)]
     sides: Vec<String>,

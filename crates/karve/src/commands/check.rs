@@ -33,6 +33,9 @@ const READINGS: usize = 3;
   karve check --full       every visible case
   karve check --json")]
 pub struct CheckArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// Only the quick cases
     #[arg(long, conflicts_with = "full")]
     quick: bool,
@@ -75,7 +78,7 @@ pub(super) struct CaseReading {
 impl CheckArgs {
     /// Every visible case, for another command.
     pub(super) fn of_all_cases() -> Self {
-        Self { quick: false, full: true, json: false }
+        Self { on: None, quick: false, full: true, json: false }
     }
 
     /// Runs the command.

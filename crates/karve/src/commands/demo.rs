@@ -93,6 +93,7 @@ impl DemoArgs {
         let setting = CampaignSetup {
             repo,
             root: &loaded.root,
+            remotes: &loaded.remotes,
             agents: &loaded.agents,
             agent: None,
             external: None,

@@ -36,6 +36,9 @@ use serde::Serialize;
   karve doctor
   karve doctor --json | jq '.[] | select(.level == \"failed\")'")]
 pub struct DoctorArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,

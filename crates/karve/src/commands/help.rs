@@ -9,18 +9,19 @@ use std::sync::LazyLock;
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
-    ("Run", &["run", "next", "propose", "submit", "tune", "queue", "answer", "checkout", "apply"]),
+    ("Run", &["run", "next", "propose", "submit", "tune", "answer", "checkout", "apply"]),
     (
         "Look",
         &["status", "log", "show", "why", "diff", "best", "report", "verify", "list", "clean"],
     ),
     ("Compare", &["bench", "noise", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),
-    ("Serve", &["agents", "mcp"]),
+    ("Serve", &["agents", "mcp", "remote"]),
 ];
 
 /// Commands for scripts and editors, which the list only names.
-const PLUMBING: [&str; 5] = ["roles", "messages", "schema", "completions", "man"];
+const PLUMBING: [&str; 8] =
+    ["queue", "devices", "exec", "roles", "messages", "schema", "completions", "man"];
 
 /// Columns of the name of a command.
 const NAME_COLUMNS: usize = 11;
@@ -91,7 +92,7 @@ mod tests {
 
     /// Commands without `--json`: they write files, start something, or have a format of their
     /// own.
-    const WITHOUT_JSON: [&str; 12] = [
+    const WITHOUT_JSON: [&str; 14] = [
         "demo",
         "new",
         "init",
@@ -104,6 +105,8 @@ mod tests {
         "man",
         "tune",
         "knowledge",
+        "remote",
+        "exec",
     ];
 
     #[test]

@@ -29,6 +29,9 @@ use std::time::Duration;
   karve noise -- './kernel 64'     a command
   karve noise --quick --json")]
 pub struct NoiseArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// A command instead of the project's benchmark
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,

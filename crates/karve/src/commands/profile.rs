@@ -46,6 +46,9 @@ const ENTRIES_MAX: usize = 5;
 
 Profiling never runs while a duel runs: it waits for the device.")]
 pub struct ProfileArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// A revision, or files with profiler output [default: the worktree]
     #[arg(value_name = "REV|FILE")]
     what: Vec<String>,

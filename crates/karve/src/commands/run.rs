@@ -1,6 +1,6 @@
 //! `karve run`: starts or resumes a campaign.
 
-use super::init;
+use super::{init, remote};
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
 use crate::library::recall::known_in;
@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
   karve run --only TILE=32,UNROLL=4      these knob values
   karve run --plan analysis.md           the recommendations of an analysis, one by one
   karve run --autopilot                  what the first profile and the library suggest
+  karve run --on box                     build and measure on another machine
   karve run --dry-run                    show the charter, change nothing
   karve run --campaign NAME --rounds 60  continue a finished campaign")]
 pub struct RunArgs {
@@ -65,8 +66,9 @@ pub struct RunArgs {
     /// Let the agent implement each hypothesis this many times, and measure the best implementation
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub best_of: Option<u32>,
-    /// Run on this device of `[[tune.pool]]`, beside campaigns on its others
-    #[arg(long, value_name = "DEVICE")]
+    /// Run on this remote, see `karve remote`; or on this device of `[[tune.pool]]`, beside
+    /// campaigns on its others
+    #[arg(long, value_name = "NAME")]
     pub on: Option<String>,
     /// Print every record of the log as a line of JSON
     #[arg(long)]
@@ -85,14 +87,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let overrides = Overrides {
-            agent: self.agent.clone(),
-            rounds: self.rounds,
-            hours: self.hours,
-            best_of: self.best_of,
-            on: self.on.clone(),
-            agenda: self.agenda(place)?,
-        };
+        let overrides = self.overrides(place)?;
         place.load(&overrides)?;
         let repo = place.repo()?;
         let loaded = place.load_in(&repo, &overrides)?;
@@ -105,7 +100,7 @@ impl RunArgs {
             None => CampaignChoice::Newest,
         };
         let plan = session::plan(&loaded, &repo, wish, limits)?;
-        self.same_best_of(&plan)?;
+        self.same_charter(&plan)?;
         if self.dry_run {
             return dry_run(&plan, &loaded.root, self.json);
         }
@@ -125,6 +120,7 @@ impl RunArgs {
         let setting = CampaignSetup {
             repo,
             root: &loaded.root,
+            remotes: &loaded.remotes,
             agents: &loaded.agents,
             agent: self.agent.as_deref(),
             external: None,
@@ -155,14 +151,44 @@ impl RunArgs {
 }
 
 impl RunArgs {
-    /// How often a hypothesis is implemented is part of the charter.
-    fn same_best_of(&self, plan: &SessionPlan) -> Result<()> {
-        let (SessionPlan::Resume { dir, .. }, Some(wanted)) = (plan, self.best_of) else {
+    /// What the command line says in place of the file.
+    fn overrides(&self, place: &ProjectArgs) -> Result<Overrides> {
+        let remote = match &self.on {
+            Some(name) => remote::find(place, name)?,
+            None => None,
+        };
+        Ok(Overrides {
+            agent: self.agent.clone(),
+            rounds: self.rounds,
+            hours: self.hours,
+            best_of: self.best_of,
+            on: self.on.clone().filter(|_| remote.is_none()),
+            remote,
+            agenda: self.agenda(place)?,
+        })
+    }
+
+    /// How often a hypothesis is implemented, and where it is measured, is part of the charter.
+    fn same_charter(&self, plan: &SessionPlan) -> Result<()> {
+        let SessionPlan::Resume { dir, .. } = plan else {
             return Ok(());
         };
+        if self.best_of.is_none() && self.on.is_none() {
+            return Ok(());
+        }
         let read = karve_harness::store::read(dir)?;
-        let has = read.campaign.charter().map_or(1, |charter| charter.policy.best_of);
-        if has == wanted {
+        let charter = read.campaign.charter();
+        let (remote, device) = charter.map_or((None, ""), |charter| {
+            (charter.remote.as_deref(), charter.target.device.as_str())
+        });
+        if let Some(on) = self.on.as_deref().filter(|on| *on != remote.unwrap_or(device)) {
+            let place = remote.unwrap_or("this machine");
+            let message = format!("the campaign {} runs on {place}, not on {on}", dir.name());
+            return Err(CommandError::usage(message)
+                .hint("resume it with \"karve run\" without --on, or start another with --new"));
+        }
+        let has = charter.map_or(1, |charter| charter.policy.best_of);
+        if self.best_of.is_none_or(|wanted| has == wanted) {
             return Ok(());
         }
         let message = format!("the campaign {} was started with --best-of {has}", dir.name());

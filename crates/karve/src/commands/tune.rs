@@ -1,5 +1,6 @@
 //! `karve tune`: finds good values for a kernel's knobs in few trials.
 
+use super::remote;
 use crate::bench::view::BenchView;
 use crate::project::ProjectArgs;
 use crate::tuner::evaluator::SettingResult;
@@ -41,6 +42,9 @@ const IMPORTANCE_MIN: usize = 20;
   karve tune --budget 10m          ten minutes, including earlier runs
   karve tune --simulate space.csv.gz --strategy random")]
 pub struct TuneArgs {
+    /// Run it on this remote, with the files of this checkout; see `karve remote`
+    #[arg(long, value_name = "NAME")]
+    pub(super) on: Option<String>,
     /// How many settings to try, or for how long, such as 50 or 10m [default: tune.budget, or 50]
     #[arg(long, value_name = "N|TIME", value_parser = budget::parse)]
     budget: Option<TuneBudget>,
@@ -117,6 +121,10 @@ impl TuneArgs {
             fresh: if self.fresh { FreshStart::Yes } else { FreshStart::No },
             jobs: self.jobs.map(usize::from),
             like: self.like.clone(),
+            on: match &self.on {
+                Some(name) => Some(remote::named(place, name)?),
+                None => None,
+            },
         };
         let say = |text: &str| progress.start_phase(text);
         let found = session::run(place, &wish, &stop, &say, &mut |step| {

@@ -1,6 +1,6 @@
 //! `karve worker`: loads a kernel and calls it when karve asks. Internal.
 
-use crate::ui;
+use crate::{remote_worker, ui};
 use karve_harness::runner;
 use karve_os::error::Result;
 use std::path::PathBuf;
@@ -12,6 +12,9 @@ pub struct WorkerArgs {
     /// Call a function once, and tell how far it reaches into its arguments
     #[arg(long)]
     probe: bool,
+    /// Build and measure for a karve on another machine, with this directory
+    #[arg(long, value_name = "DIR")]
+    remote: Option<PathBuf>,
     /// Make the call that a directory describes, for a profiler
     #[arg(long, value_name = "DIR")]
     play: Option<PathBuf>,
@@ -23,6 +26,9 @@ impl WorkerArgs {
         if self.probe {
             ui::outln(&runner::serve_probe()?);
             return Ok(());
+        }
+        if let Some(dir) = &self.remote {
+            return remote_worker::serve(dir);
         }
         if let Some(dir) = &self.play {
             return runner::play(dir);

@@ -10,6 +10,7 @@ use super::{
     CharterTime, LoadedConfig, Overrides, audit, cases, contract, knobs, metric, naming, roles,
     rules, sandbox,
 };
+use crate::remote::table::RemoteConfig;
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
 use karve_core::integrity::CHECKSUM_REL_MAX;
 use karve_core::integrity::lacks_skew;
@@ -56,9 +57,7 @@ pub(super) fn loaded_of(
     let given_knobs = knobs::arguments(source, &knobs, &cases)?;
     let from_file = check_commands(source, &commands, &mode, &cases, &given_knobs)?;
     let mut policy = rules::policy_of(source, &file.policy)?;
-    if let Some(best_of) = given.overrides.best_of {
-        policy.best_of = best_of;
-    }
+    policy.best_of = given.overrides.best_of.unwrap_or(policy.best_of);
     let limits = rules::limits_of(source, &file.limits, &policy, given.overrides)?;
     let agents = agents_of(source, &file.agents)?;
     let agent = agent_of(source, file, &agents, given.overrides)?;
@@ -66,8 +65,8 @@ pub(super) fn loaded_of(
     let made = (policy.preset, given.now);
     let name = naming::name_of(source, &file.campaign, &target, made)?;
     let branch = naming::branch_of(source, &file.git, &name, made, &target)?;
-    let seed = file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name));
     let charter = Charter {
+        seed: file.campaign.seed.unwrap_or_else(|| naming::seed_of(&name)),
         name,
         created: given.now.minute.clone(),
         output: output_of(source, file, (&target, policy.preset), from_file)?,
@@ -90,16 +89,29 @@ pub(super) fn loaded_of(
         tune: knobs::tune_of(source, &file.tune)?,
         branch,
         workdir: String::new(),
-        seed,
+        remote: given.overrides.remote.clone(),
     };
     refuse_uniform_groups(source, &charter)?;
+    check_remotes(source, file)?;
     Ok(LoadedConfig {
         charter: on_member(charter, given.overrides.on.as_deref())?,
         root,
         dir: given.dir.to_path_buf(),
         agents,
         agenda: agenda_request(source, &file.campaign, given)?,
+        remotes: file.remote.clone(),
     })
+}
+
+/// Refuses a remote that cannot be used.
+fn check_remotes(source: &ConfigSource<'_>, file: &ConfigFile) -> Result<()> {
+    for (name, table) in &file.remote {
+        RemoteConfig::new(name, table).map_err(|error| {
+            let place = source.error_at(&format!("remote.{name}"), error.message);
+            CommandError { hints: error.hints, ..place }
+        })?;
+    }
+    Ok(())
 }
 
 /// The charter on a device of its pool, if one was named.
@@ -110,7 +122,8 @@ fn on_member(charter: Charter, name: Option<&str>) -> Result<Charter> {
     let pool = charter.tune.pool.iter();
     let devices: Vec<String> = pool.map(|member| member.device.clone()).collect();
     charter.on_member(name).ok_or_else(|| {
-        let error = CommandError::usage(format!("there is no device {name:?} in the pool"));
+        let message = format!("there is no remote and no device of the pool {name:?}");
+        let error = CommandError::usage(message).hint("\"karve remote list\" shows the remotes");
         error.hint(match devices.is_empty() {
             true => "name devices in [[tune.pool]] of karve.toml".to_owned(),
             false => format!("[[tune.pool]] of karve.toml has {}", devices.join(", ")),

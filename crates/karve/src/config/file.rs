@@ -6,6 +6,7 @@
 use super::audit::AuditTable;
 use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, OrNone, PinValue, Scalar};
+use crate::remote::table::RemoteTable;
 use karve_core::charter::{Better, ClockRule, GpuPlace};
 use karve_harness::commands::output::OutputFormat;
 use schemars::JsonSchema;
@@ -77,6 +78,9 @@ pub(super) struct ConfigFile {
     /// How knobs are tuned.
     #[serde(default)]
     pub(super) tune: TuneTable,
+    /// Other machines that build and measure; `karve run --on NAME` uses one.
+    #[serde(default)]
+    pub(super) remote: BTreeMap<String, RemoteTable>,
 }
 
 /// What is optimized.

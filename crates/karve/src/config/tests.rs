@@ -69,7 +69,8 @@ fn texts(items: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_full_file_gives_the_expected_target_and_commands() {
-    let LoadedConfig { charter, root, dir, agents, agenda: asked } = read(FULL).unwrap();
+    let LoadedConfig { charter, root, dir, agents, agenda: asked, remotes } = read(FULL).unwrap();
+    assert!(remotes.is_empty());
     let target = Target {
         project_skill: None,
         op: "matmul".into(),
@@ -441,7 +442,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
 fn the_schema_documents_every_key_and_has_no_null() {
     let schema = super::schema::schema();
     let tables = schema["properties"].as_object().unwrap();
-    assert_eq!(tables.len(), 21);
+    assert_eq!(tables.len(), 22);
     assert!(!schema_json().contains("\"null\""));
     for (name, table) in tables {
         assert!(table["description"].is_string(), "{name}");

@@ -3,10 +3,11 @@
 
 use crate::project::tag_of;
 use crate::refs::refs_of;
+use crate::remote::host::RemoteHost;
 use crate::workspace;
 use karve_agents::{Agent, Secrets};
-use karve_core::campaign::DuelName;
-use karve_core::charter::{Branch, Charter, SandboxMode};
+use karve_core::campaign::{DuelName, Event};
+use karve_core::charter::{Branch, Charter, DeviceRule, SandboxMode};
 use karve_core::profile::Profile;
 use karve_harness::commands::Harness;
 use karve_harness::git::Repo;
@@ -43,6 +44,10 @@ pub struct Context {
     /// What confines commands and agents.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     pub(crate) carried: CarriedState,
+    /// The machine with the device, if it is not this one.
+    pub(crate) remote: Option<RemoteHost>,
+    /// Machines that help to tune.
+    pub(crate) helpers: Vec<RemoteHost>,
 }
 
 /// Where candidates come from, and where they are made.
@@ -102,12 +107,14 @@ pub struct ContextParts {
     pub charter: Charter,
     /// Where notices about waiting go.
     pub notices: NoticeSink,
+    /// The machine with the device, if it is not this one.
+    pub remote: Option<RemoteHost>,
 }
 
 impl Context {
     /// The context of a campaign; leftovers of an earlier process are cleaned up.
     pub fn new(parts: ContextParts) -> Result<Self> {
-        let ContextParts { upstream, dir, agent, secrets, stop, charter, notices } = parts;
+        let ContextParts { upstream, dir, agent, secrets, stop, charter, notices, remote } = parts;
         let upstream = upstream.with_scratch(dir.join("tmp"));
         let work = workspace::repo_of(&upstream, &dir, &charter)?;
         process::end_tagged(&tag_of(&dir));
@@ -123,7 +130,12 @@ impl Context {
         let campaigns = dir.path().parent().unwrap_or(dir.path());
         let sandbox = Sandbox::of(&upstream.checkout(), campaigns, dir.path(), &charter)?;
         let workdir = upstream.root().join(&charter.workdir);
-        let session = DeviceSession::new(&charter, dir.path(), &workdir, &notices)?;
+        // The device of a remote is not kept quiet from here.
+        let here = match remote {
+            Some(_) => Charter { device: DeviceRule::default(), ..charter.clone() },
+            None => charter.clone(),
+        };
+        let session = DeviceSession::new(&here, dir.path(), &workdir, &notices)?;
         let trees = trees.keeping_secret(secret_of(&charter)).sharing_builds(campaigns);
         Ok(Self {
             charter,
@@ -134,7 +146,30 @@ impl Context {
             device: MeasuringDevice { session, notices },
             sandbox,
             carried: CarriedState::default(),
+            remote,
+            helpers: Vec::new(),
         })
+    }
+
+    /// The charter.
+    pub(crate) fn charter(&self) -> &Charter {
+        &self.charter
+    }
+
+    /// Where candidates are made.
+    pub(crate) fn work_repo(&self) -> &Repo {
+        &self.repos.work
+    }
+
+    /// What happened to the device of a remote since the last call, for the log.
+    pub(crate) fn device_events(&mut self) -> Vec<Event> {
+        let hosts = self.remote.iter_mut().chain(&mut self.helpers);
+        hosts.flat_map(RemoteHost::take_events).collect()
+    }
+
+    /// Gives the device of a remote back.
+    pub(crate) fn release_device(&mut self) {
+        self.remote.iter_mut().chain(&mut self.helpers).for_each(RemoteHost::release);
     }
 
     /// The harness with the campaign's commands.
@@ -164,7 +199,8 @@ impl Context {
 
     /// How long the last step waited for the device, which does not count as the campaign's work.
     pub fn waited(&mut self) -> Duration {
-        self.device.session.waited()
+        let far = self.remote.as_mut().map(RemoteHost::waited).unwrap_or_default();
+        self.device.session.waited() + far
     }
 
     /// Removes worktrees and temporary files; the campaign can be resumed later.

@@ -2,12 +2,15 @@
 
 use super::agent_turn::TurnOutcome;
 use super::context::Context;
-use super::{ablation, agent_turn, knowledge, profiling, tips};
+use super::{ablation, agent_turn, bug, far, knowledge, profiling, tips};
 use crate::library::learn;
 use crate::library::situation::scope_of;
+use crate::remote::wire::{Outcome, Work};
 use karve_agents::{LessonAnswer, LessonQuestion};
 use karve_core::campaign::{Campaign, Event, RoundPhase, RoundSummary, strategy};
+use karve_core::hypothesis::PartShare;
 use karve_core::knowledge::{Learning, PredictedCounter};
+use karve_core::profile::Profile;
 use karve_core::spending::AgentUsage;
 use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -24,9 +27,19 @@ const TOOLCHAINS: &[(&str, &[&str])] = &[
 ];
 
 pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) -> Result<Event> {
-    let after = profiling::profile_candidate(context, campaign)?;
+    let (after, shares) = match has_study(campaign) {
+        false => (None, Vec::new()),
+        true => match far::ask(context, Some(campaign), &Work::Learn, &[])? {
+            None => study(context, campaign)?,
+            Some(Outcome::Learned { after, shares }) => {
+                context.carried.profiled = after.as_deref().cloned();
+                (after.map(|profile| *profile), shares)
+            }
+            Some(_) => return Err(bug("the worker learned nothing")),
+        },
+    };
     let mut lesson = strategy::lesson(campaign, after.as_ref());
-    lesson.add_shares(ablation::shares(context, campaign)?);
+    lesson.add_shares(shares);
     let mut usage = AgentUsage::default();
     let mut session_log = None;
     if let Some(learning) = &mut lesson.learning {
@@ -48,6 +61,20 @@ pub(crate) fn perform(context: &mut Context, round: u32, campaign: &Campaign) ->
         tips::append_tip(context, campaign, &summary)?;
     }
     Ok(Event::Learned { round, lesson, usage, session_log })
+}
+
+/// Whether something must be built to learn from the round.
+fn has_study(campaign: &Campaign) -> bool {
+    strategy::to_compare(campaign).is_some() || strategy::to_ablate(campaign).is_some()
+}
+
+/// The profile of the candidate, and the shares of the parts of its change.
+pub(crate) fn study(
+    context: &mut Context,
+    campaign: &Campaign,
+) -> Result<(Option<Profile>, Vec<PartShare>)> {
+    let after = profiling::profile_candidate(context, campaign)?;
+    Ok((after, ablation::shares(context, campaign)?))
 }
 
 /// The round as it ends now.

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 const ANSWER_BYTES_MAX: u64 = 16_384;
 
 /// What changed since the last step, each as an event to record now.
-pub fn news(context: &Context, campaign: &Campaign) -> Result<Vec<Event>> {
-    let mut events = new_answers(context, campaign);
+pub fn news(context: &mut Context, campaign: &Campaign) -> Result<Vec<Event>> {
+    let mut events = context.device_events();
+    events.extend(new_answers(context, campaign));
     events.extend(new_knowledge(context, campaign)?);
     events.extend(campaign.cases_due());
     Ok(events)

@@ -1,11 +1,14 @@
 //! Finds the base, pins the harness, inspects the host, starts the branch.
 
 use super::context::Context;
+use super::{bug, far};
 use crate::checks::{check_branch, check_editable, harness_hash};
 use crate::refs::refs_of;
+use crate::remote::wire::{Outcome, Work};
 use crate::workspace;
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::Branch;
+use karve_core::measurement::Environment;
 use karve_harness::git::{ExpectedRef, Oid};
 use karve_numerics::contract::{Arg, Contract};
 use karve_os::error::Result;
@@ -29,11 +32,15 @@ pub(crate) fn perform(context: &mut Context) -> Result<Event> {
     }
     let start = format!("{}/base", refs_of(&context.charter.name));
     context.repos.work.update_ref(&start, &base, ExpectedRef::Any)?;
-    let args = ask_inputs(context, &base)?;
-    let mut environment = host::environment(&context.stop);
-    let layers = sandbox::active(&context.charter.sandbox);
-    environment.facts.insert("sandbox".into(), layers);
-    context.device.session.knows(&environment);
+    let work = Work::Inspect { base: base.to_string() };
+    let (environment, args) = match far::ask(context, None, &work, std::slice::from_ref(&base))? {
+        None => inspect(context, &base)?,
+        Some(Outcome::Inspected { environment, args }) => {
+            set_inputs(context, &args);
+            (environment, args)
+        }
+        Some(_) => return Err(bug("the worker inspected nothing")),
+    };
     Ok(Event::Prepared(Preparation {
         base_tree: context.repos.work.tree_of(&base)?.to_string(),
         harness_hash: harness_hash(&context.repos.work, &base, &context.charter.editable)?,
@@ -42,6 +49,17 @@ pub(crate) fn perform(context: &mut Context) -> Result<Event> {
         provenance,
         args,
     }))
+}
+
+/// Inspects the host that measures, and the arguments of the kernel.
+pub(crate) fn inspect(context: &mut Context, base: &Oid) -> Result<(Environment, Vec<Arg>)> {
+    sandbox::can_hold(&context.charter.sandbox)?;
+    let args = ask_inputs(context, base)?;
+    let mut environment = host::environment(&context.stop);
+    let layers = sandbox::active(&context.charter.sandbox);
+    environment.facts.insert("sandbox".into(), layers);
+    context.device.session.knows(&environment);
+    Ok((environment, args))
 }
 
 /// The arguments that the reference of the unchanged project declares, if the contract leaves
@@ -55,8 +73,12 @@ fn ask_inputs(context: &mut Context, base: &Oid) -> Result<Vec<Arg>> {
     let args = context.harness().ask_inputs(&tree);
     context.repos.remove(&tree)?;
     let args = args?;
-    if let Some(contract) = &mut context.charter.contract {
-        contract.args.clone_from(&args);
-    }
+    set_inputs(context, &args);
     Ok(args)
+}
+
+fn set_inputs(context: &mut Context, args: &[Arg]) {
+    if let (Some(contract), false) = (&mut context.charter.contract, args.is_empty()) {
+        contract.args = args.to_vec();
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::agent_turn;
 use super::context::Context;
-use super::profiling;
+use super::{bug, far, profiling};
+use crate::remote::wire::{Outcome, Work};
 use karve_agents::{AgentQuestion, AgentReply, QuestionKind, render_profile};
 use karve_core::campaign::{Campaign, Event, strategy};
 use karve_core::profile::{AgentProfile, Profile, ProfileDepth};
@@ -20,9 +21,29 @@ pub(crate) fn perform(
     // The last round may already have profiled its candidate, to see what changed.
     let known = context.carried.profiled.take();
     let known = known.filter(|profile| profile.commit == commit && profile.depth == depth);
-    let mut profile = profiling::known_or_new_profile(context, known, commit, depth, campaign)?;
+    let mut profile = match known {
+        Some(profile) => profile,
+        None => {
+            let work = Work::Profile { commit: commit.to_owned(), depth };
+            match far::ask(context, Some(campaign), &work, &[])? {
+                None => profile_commit(context, commit, depth, campaign)?,
+                Some(Outcome::Profiled { profile }) => *profile,
+                Some(_) => return Err(bug("the worker profiled nothing")),
+            }
+        }
+    };
     profile.report = ask_profiler(context, round, &profile, campaign)?.map(Box::new);
     Ok(Event::Profiled { round, profile })
+}
+
+/// The profile of a commit.
+pub(crate) fn profile_commit(
+    context: &mut Context,
+    commit: &str,
+    depth: ProfileDepth,
+    campaign: &Campaign,
+) -> Result<Profile> {
+    profiling::known_or_new_profile(context, None, commit, depth, campaign)
 }
 
 /// What the role that profiles reports, if an agent has it.

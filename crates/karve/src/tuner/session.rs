@@ -2,10 +2,13 @@
 //! setting and the default.
 
 use super::evaluator::Evaluator;
+use super::far::FarTuner;
 use super::journal::{FreshStart, Journal};
 use super::recorded::EvaluationFailure;
-use super::sweep::{Sweep, SweepEnd, SweepWorker, TrialObserver};
-use super::worker::TuningTarget;
+use super::sweep::{
+    SettingJudge, SettingTrier, Sweep, SweepEnd, SweepRule, SweepWorker, TrialObserver,
+};
+use super::worker::{TuningTarget, TuningWorker};
 use super::{earlier, sweep, worker};
 use crate::bench::command_args::PlainCommandArgs;
 use crate::bench::record::BenchRecord;
@@ -13,15 +16,19 @@ use crate::bench::sides::{ConfinementChoice, SideOptions, SideTests};
 use crate::bench::{BenchPlan, sides};
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::{bench, ui};
+use crate::remote::host::{HostUser, RemoteHost};
+use crate::remote::table::RemoteConfig;
+use crate::remote::wire::TunerSource;
+use crate::{bench, remote, ui};
 use karve_core::bench::BenchRule;
 use karve_core::charter::{Better, TuneRule};
-use karve_harness::git::Oid;
+use karve_harness::git::{Oid, Repo};
 use karve_harness::store;
 use karve_numerics::grid::{Axis, Grid, GridPoint, RestrictionNames};
 use karve_numerics::search::budget::TuneBudget;
 use karve_numerics::search::{Search, SearchRecord, StrategyKind, budget};
 use karve_numerics::space::Knob;
+use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, Result};
 use karve_os::host;
 use karve_os::process::StopFlag;
@@ -48,6 +55,8 @@ pub struct TuneOptions {
     pub jobs: Option<usize>,
     /// Measured spaces of related kernels or devices, whose best settings come first.
     pub like: Vec<PathBuf>,
+    /// Where settings are tried, if not here.
+    pub on: Option<RemoteConfig>,
 }
 
 impl TuneOptions {
@@ -170,57 +179,104 @@ pub fn run(
     let repo = place.repo()?;
     let loaded = place.load_in(&repo, &Overrides::default())?;
     let base = repo.head()?.oid().clone();
-    let environment = host::environment(stop);
     let notices = ui::notices();
-    let site = TuningTarget {
-        repo: &repo,
-        base: &base,
-        loaded: &loaded,
-        environment: &environment,
-        notices: &notices,
-        stop,
+    let host = wish.on.as_ref().map(|config| far_host(config, &repo, &notices, stop));
+    let far = host.map(|host| far_tuners(host, &repo, &base, &loaded.charter.workdir));
+    let mut far = far.unwrap_or_default();
+    let environment = match far.first_mut() {
+        Some(first) => first.open()?.environment,
+        None => host::environment(stop),
     };
-    let mut tuning_workers = site.workers(wish.jobs)?;
+    // Where settings are tried elsewhere, an evaluator here still makes their commits.
+    let jobs = if far.is_empty() { wish.jobs } else { Some(1) };
+    let (repo, base, loaded) = (&repo, &base, &loaded);
+    let (environment, notices) = (&environment, &notices);
+    let site = TuningTarget { repo, base, loaded, environment, notices, stop };
+    let mut tuning_workers = site.workers(jobs)?;
     let grid = Arc::new(grid_of(&tuning_workers[0].evaluator, say)?);
-    let rule = &loaded.charter.tune;
-    let (budget, kind) = wish.or_as_written(rule);
+    let (budget, kind) = wish.or_as_written(&loaded.charter.tune);
     let dir = loaded.root.join("tune");
-    let host = host::fingerprint(&environment);
-    let (journal, lines) =
-        Journal::open(&dir, &mut tuning_workers[0].evaluator, &host, wish.fresh)?;
+    let host = host::fingerprint(environment);
+    let first = &mut tuning_workers[0].evaluator;
+    let (journal, lines) = Journal::open(&dir, first, &host, wish.fresh)?;
     store::ignore_in_git(&loaded.root)?;
     let given = earlier_best(wish, &grid, &dir, journal.path())?;
     let search = Search::new(Arc::clone(&grid), kind, wish.seed, &given);
     let mut sweep = Sweep::new(search, journal, &lines);
-    report_start(&sweep, &grid, given.len(), tuning_workers.len(), say);
-    worker::prepare(&mut tuning_workers)?;
-    let mut workers: Vec<SweepWorker<'_>> = Vec::new();
-    for tuning_worker in &mut tuning_workers {
-        workers.push(tuning_worker.worker(&notices, stop));
-    }
-    let ended = sweep::run_sweep(&mut sweep, &mut workers, budget, watch)?;
-    drop(workers);
-    for tuning_worker in &mut tuning_workers {
-        tuning_worker.evaluator.note().iter().for_each(|note| say(&format!("note: {note}")));
-    }
+    let at_once = if far.is_empty() { tuning_workers.len() } else { far.len() };
+    report_start(&sweep, &grid, given.len(), at_once, say);
+    let rule = SweepRule::new(&loaded.charter, budget, stop);
+    let ended = match far.is_empty() {
+        true => sweep_here(&mut sweep, &rule, &mut tuning_workers, notices, watch)?,
+        false => {
+            let triers = far.iter_mut().map(|one| one as &mut dyn SettingTrier);
+            sweep::run_sweep(&mut sweep, &mut triers.collect::<Vec<_>>(), &rule, watch)?
+        }
+    };
+    let notes = tuning_workers.iter_mut().filter_map(|one| one.evaluator.note());
+    notes.for_each(|note| say(&format!("note: {note}")));
     if sweep.changes_nothing() {
         say("note: no knob changed the build output; check that the code uses them");
     }
     let setting_evaluator = &mut tuning_workers[0].evaluator;
-    let best = match ended {
-        SweepEnd::Done => {
-            let (best, wrong) = sweep.chosen(setting_evaluator)?;
-            report_wrong(wrong, say);
-            best
-        }
-        SweepEnd::Stopped => sweep.record().best().map(|(point, _)| point),
+    let best = match (ended, far.first_mut()) {
+        (SweepEnd::Done, Some(far)) => chosen(&mut sweep, far, say)?,
+        (SweepEnd::Done, None) => chosen(&mut sweep, setting_evaluator, say)?,
+        (SweepEnd::Stopped, _) => sweep.record().best().map(|(point, _)| point),
     };
     let found = settled(&sweep, &grid, best, setting_evaluator, ended)?;
-    tuning_workers.iter_mut().for_each(|tuning_worker| tuning_worker.device.close(&notices));
+    tuning_workers.iter_mut().for_each(|tuning_worker| tuning_worker.device.close(notices));
     drop(tuning_workers);
-    let met = ended == SweepEnd::Done && found.commit.0 != base;
-    let duel = met.then(|| meet(place, &base, &found.commit.0, stop, say));
+    let met = ended == SweepEnd::Done && found.commit.0 != *base;
+    let best = found.commit.0.clone();
+    let duel = met.then(|| match far.first_mut() {
+        Some(far) => {
+            say("duel: the best setting against the default");
+            far.meet(base, &best, &loaded.charter.workdir)
+        }
+        None => meet(place, base, &best, stop, say),
+    });
     Ok(TuneResult { duel: duel.transpose()?, ..found })
+}
+
+/// Tries settings on this machine.
+fn sweep_here(
+    sweep: &mut Sweep,
+    rule: &SweepRule,
+    tuning_workers: &mut [TuningWorker],
+    notices: &NoticeSink,
+    watch: TrialObserver<'_>,
+) -> Result<SweepEnd> {
+    worker::prepare(tuning_workers)?;
+    let workers = tuning_workers.iter_mut().map(|one| one.worker(notices, &rule.stop));
+    let mut workers: Vec<SweepWorker<'_>> = workers.collect();
+    let triers = workers.iter_mut().map(|worker| worker as &mut dyn SettingTrier);
+    sweep::run_sweep(sweep, &mut triers.collect::<Vec<_>>(), rule, watch)
+}
+
+/// The first device of a remote.
+fn far_host(
+    config: &RemoteConfig,
+    repo: &Repo,
+    notices: &NoticeSink,
+    stop: &StopFlag,
+) -> RemoteHost {
+    let user = HostUser {
+        project: remote::project_id(repo),
+        campaign: None,
+        patience_s: None,
+        notices: notices.clone(),
+        stop: stop.clone(),
+    };
+    RemoteHost::new(config.clone(), user)
+}
+
+/// All devices of a remote, each of which tries settings.
+fn far_tuners(first: RemoteHost, repo: &Repo, base: &Oid, dir: &str) -> Vec<FarTuner> {
+    let source = TunerSource::Project { base: base.to_string(), dir: dir.to_owned() };
+    let helpers = first.helpers();
+    let hosts = std::iter::once(first).chain(helpers);
+    hosts.map(|host| FarTuner::of_project(host, repo, source.clone())).collect()
 }
 
 /// Settings that were best elsewhere.
@@ -277,6 +333,17 @@ fn settled(
         journal: sweep.journal().to_owned(),
         stopped: ended == SweepEnd::Stopped,
     })
+}
+
+/// The best setting that is right on the hidden cases.
+fn chosen(
+    sweep: &mut Sweep,
+    judge: &mut dyn SettingJudge,
+    say: &dyn Fn(&str),
+) -> Result<Option<GridPoint>> {
+    let (best, wrong) = sweep.chosen(judge)?;
+    report_wrong(wrong, say);
+    Ok(best)
 }
 
 /// Reports that settings were rejected; the hidden cases are not named.

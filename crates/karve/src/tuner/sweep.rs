@@ -5,15 +5,18 @@
 //! measured again by the worker that built it.
 
 mod chosen;
+mod ordered;
+mod trier;
+
+pub use chosen::SettingJudge;
+pub use trier::{SameSetting, SettingTrial, SettingTrier, SweepWorker};
 
 use super::at_once;
-use super::evaluator::{Evaluator, SettingResult, TuningDevice};
+use super::evaluator::SettingResult;
 use super::journal::{Journal, JournalLine};
-use super::quiet::{BuildPolicy, QuietLock};
+use super::quiet::BuildPolicy;
 use super::recorded::EvaluationFailure;
-use karve_core::charter::Better;
-use karve_harness::outcome::split;
-use karve_harness::worktrees::BuiltTree;
+use karve_core::charter::{Better, Charter};
 use karve_numerics::grid::GridPoint;
 use karve_numerics::search::budget::TuneBudget;
 use karve_numerics::search::{Race, Search, SearchRecord, TrialResult};
@@ -22,7 +25,7 @@ use karve_os::error::Result;
 use karve_os::process::StopFlag;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -111,15 +114,25 @@ pub struct Sweep {
     broken: bool,
 }
 
-/// A worker: an evaluator and the device that it measures on.
-#[derive(Debug)]
-pub struct SweepWorker<'a> {
-    /// The evaluator.
-    pub evaluator: &'a mut Evaluator,
-    /// The device that settings are measured on.
-    pub device: TuningDevice<'a>,
-    /// Coordinates with the other workers of the device.
-    pub quiet: Arc<QuietLock>,
+/// How a sweep runs.
+#[derive(Clone, Debug)]
+pub struct SweepRule {
+    /// How much is tried.
+    pub budget: TuneBudget,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+    /// The direction of the metric.
+    better: Better,
+    /// The unit of the metric.
+    unit: String,
+}
+
+impl SweepRule {
+    /// The rule for a charter.
+    pub fn new(charter: &Charter, budget: TuneBudget, stop: &StopFlag) -> Self {
+        let unit = charter.metric.unit.clone();
+        Self { budget, stop: stop.clone(), better: charter.metric.better, unit }
+    }
 }
 
 /// What to do next.
@@ -223,14 +236,9 @@ impl Sweep {
         self.looked_at >= ALIKE_MIN && self.artifacts.len() == 1
     }
 
-    fn next(
-        &mut self,
-        budget: TuneBudget,
-        started: Instant,
-        worker: usize,
-        stop: &StopFlag,
-    ) -> SweepStep {
-        if stop.finish_step() {
+    fn next(&mut self, rule: &SweepRule, started: Instant, worker: usize) -> SweepStep {
+        let budget = rule.budget;
+        if rule.stop.finish_step() {
             return SweepStep::End(SweepEnd::Stopped);
         }
         let record = self.search.record();
@@ -270,9 +278,9 @@ impl Sweep {
     }
 
     /// The value of an earlier setting with the same artifacts.
-    fn same(&mut self, built: &BuiltTree, point: GridPoint) -> Option<f64> {
-        self.looked_at += usize::from(built.artifacts.is_some());
-        let twin = self.record_artifacts(point, built.artifacts.as_ref())?;
+    fn same(&mut self, artifacts: Option<&String>, point: GridPoint) -> Option<f64> {
+        self.looked_at += usize::from(artifacts.is_some());
+        let twin = self.record_artifacts(point, artifacts)?;
         self.record().value(twin)
     }
 
@@ -285,9 +293,9 @@ impl Sweep {
 
     fn takes(
         &mut self,
-        point: GridPoint,
-        turn: ReadingPass,
+        (point, turn): (GridPoint, ReadingPass),
         one: &FinishedTrial,
+        rule: &SweepRule,
         watch: TrialObserver<'_>,
     ) -> Result<()> {
         let spent_ms = u64::try_from(one.spent.as_millis()).unwrap_or(u64::MAX);
@@ -301,8 +309,8 @@ impl Sweep {
         let place = entries.position(|entry| entry.point == point);
         let place = place.unwrap_or_default();
         watch(&TrialProgress {
-            better: one.better,
-            unit: &one.unit,
+            better: rule.better,
+            unit: &rule.unit,
             config: &one.config,
             number: place + 1,
             readings: record.entry(point).map_or(0, |entry| entry.readings.len()),
@@ -325,15 +333,13 @@ struct FinishedTrial {
     /// The digest of the artifacts.
     artifacts: Option<String>,
     spent: Duration,
-    better: Better,
-    unit: String,
 }
 
 /// What workers share.
 struct SweepState<'a> {
     sweep: Mutex<&'a mut Sweep>,
     watch: Mutex<TrialObserver<'a>>,
-    budget: TuneBudget,
+    rule: SweepRule,
     started: Instant,
     workers: u32,
 }
@@ -344,7 +350,7 @@ impl<'a> SweepState<'a> {
         self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
+    fn work(&self, number: usize, worker: &mut dyn SettingTrier) -> Result<SweepEnd> {
         // The others do not wait for the result of a failed worker.
         let mut whole = WorkerDropGuard { shared: self, ended: false };
         let ended = self.work_on(number, worker);
@@ -352,9 +358,9 @@ impl<'a> SweepState<'a> {
         ended
     }
 
-    fn work_on(&self, number: usize, worker: &mut SweepWorker<'_>) -> Result<SweepEnd> {
+    fn work_on(&self, number: usize, worker: &mut dyn SettingTrier) -> Result<SweepEnd> {
         loop {
-            let next = self.sweep().next(self.budget, self.started, number, worker.device.stop);
+            let next = self.sweep().next(&self.rule, self.started, number);
             let (point, turn) = match next {
                 SweepStep::End(ended) => return Ok(ended),
                 SweepStep::Wait => {
@@ -364,15 +370,15 @@ impl<'a> SweepState<'a> {
                 SweepStep::Try(point, turn) => (point, turn),
             };
             let done = self.try_one(point, turn, worker);
-            let waited = worker.device.session.waited();
+            let waited = worker.waited();
             let mut sweep = self.sweep();
-            sweep.waited += match worker.quiet.builds() {
+            sweep.waited += match worker.builds() {
                 // No worker could do anything meanwhile.
                 BuildPolicy::Wait => waited,
                 BuildPolicy::GoOn | BuildPolicy::WithTests => waited / self.workers,
             };
             sweep.at_work.remove(&point);
-            if worker.device.stop.at_once() {
+            if self.rule.stop.at_once() {
                 // A killed run is not a reading.
                 return Ok(SweepEnd::Stopped);
             }
@@ -380,7 +386,7 @@ impl<'a> SweepState<'a> {
             let mut done = done?;
             // So that all lines add up to the elapsed time.
             done.spent = done.spent.saturating_sub(waited) / self.workers;
-            sweep.takes(point, turn, &done, &mut **watch)?;
+            sweep.takes((point, turn), &done, &self.rule, &mut **watch)?;
         }
     }
 
@@ -388,48 +394,13 @@ impl<'a> SweepState<'a> {
         &self,
         point: GridPoint,
         turn: ReadingPass,
-        worker: &mut SweepWorker<'_>,
+        worker: &mut dyn SettingTrier,
     ) -> Result<FinishedTrial> {
         let started = Instant::now();
         let config = self.sweep().search.grid().config(point);
-        let built = {
-            let _working = worker.quiet.build();
-            split(worker.evaluator.build(&config))?
-        };
-        let (tried, artifacts) = match built {
-            Err(gate) => (SettingResult::from(&gate), None),
-            Ok(built) => (self.tried(&built, (point, &config), turn, worker)?, built.artifacts),
-        };
-        Ok(FinishedTrial {
-            config,
-            tried,
-            artifacts,
-            spent: started.elapsed(),
-            better: worker.evaluator.charter().metric.better,
-            unit: worker.evaluator.charter().metric.unit.clone(),
-        })
-    }
-
-    fn tried(
-        &self,
-        built: &BuiltTree,
-        (point, setting): (GridPoint, &KnobSetting),
-        turn: ReadingPass,
-        worker: &mut SweepWorker<'_>,
-    ) -> Result<SettingResult> {
-        if turn == ReadingPass::First {
-            if let Some(value) = self.sweep().same(built, point) {
-                let cases = Vec::new();
-                return Ok(SettingResult::Read { value, cases });
-            }
-            let working = worker.quiet.test();
-            if let Err(gate) = split(worker.evaluator.test(built, setting))? {
-                return Ok(SettingResult::from(&gate));
-            }
-            drop(working);
-        }
-        let _reading = worker.quiet.read();
-        worker.evaluator.read(built, setting, &mut worker.device)
+        let mut same = |digest: Option<&String>| self.sweep().same(digest, point);
+        let SettingTrial { result, artifacts } = worker.try_setting(&config, turn, &mut same)?;
+        Ok(FinishedTrial { config, tried: result, artifacts, spent: started.elapsed() })
     }
 }
 
@@ -450,19 +421,22 @@ impl Drop for WorkerDropGuard<'_, '_> {
 /// Tries settings until the budget is spent.
 pub fn run_sweep(
     sweep: &mut Sweep,
-    workers: &mut [SweepWorker<'_>],
-    budget: TuneBudget,
+    workers: &mut [&mut dyn SettingTrier],
+    rule: &SweepRule,
     watch: TrialObserver<'_>,
 ) -> Result<SweepEnd> {
     let shared = SweepState {
         sweep: Mutex::new(sweep),
         watch: Mutex::new(watch),
-        budget,
+        rule: rule.clone(),
         started: Instant::now(),
         workers: u32::try_from(workers.len()).unwrap_or(u32::MAX).max(1),
     };
     let shared = &shared;
-    let ended = at_once(workers, &|number, worker| shared.work(number, worker));
+    let ended = match workers.iter().any(|worker| worker.is_far()) {
+        true => ordered::run(shared, workers),
+        false => at_once(workers, &|number, worker| shared.work(number, &mut **worker)),
+    };
     let mut all = SweepEnd::Done;
     for one in ended {
         if one? == SweepEnd::Stopped {

@@ -96,7 +96,7 @@ impl TuningTarget<'_> {
             evaluator: Evaluator::new(tools, charter, self.base)?,
             device,
             quiet,
-            _scratch: scratch,
+            _scratch: Some(scratch),
         })
     }
 }
@@ -111,10 +111,16 @@ pub struct TuningWorker {
     /// Coordinates with the other workers of the device.
     quiet: Arc<QuietLock>,
     /// Removed when this is dropped.
-    _scratch: ScratchDir,
+    _scratch: Option<ScratchDir>,
 }
 
 impl TuningWorker {
+    /// An evaluator that has its device to itself.
+    pub fn alone(evaluator: Evaluator, device: device::DeviceSession) -> Self {
+        let quiet = Arc::new(QuietLock::new(BuildPolicy::Wait));
+        Self { evaluator, device, quiet, _scratch: None }
+    }
+
     /// The worker that uses it.
     pub fn worker<'a>(
         &'a mut self,

@@ -147,6 +147,9 @@ impl PlainScreen {
                     self.line(&format!("agenda    {}", safe(&agenda.describe(), 120)));
                 }
             }
+            Event::DeviceAcquired { device } => {
+                self.line(&format!("device    {}", safe(&device.describe(), 120)));
+            }
             Event::Prepared(preparation) => self.line(&format!(
                 "base      {} with harness {}",
                 preparation.base.get(..10).unwrap_or_default(),
@@ -214,7 +217,8 @@ impl Screen for PlainScreen {
                 self.learned_line(lesson);
             }
             Event::BaselineMeasured(baseline) => self.baseline_line(campaign, baseline),
-            Event::TargetDefined { .. } | Event::Prepared(_) | Event::MutationChecked { .. } => {
+            Event::TargetDefined { .. } | Event::Prepared(_) => self.opening_line(&record.event),
+            Event::MutationChecked { .. } | Event::DeviceAcquired { .. } => {
                 self.opening_line(&record.event);
             }
             Event::Answered { text, .. } => self.line(&format!("answer    {}", safe(text, 80))),
@@ -271,6 +275,8 @@ impl Screen for PlainScreen {
             | Event::BlockFailed { .. }
             | Event::Settled { .. }
             | Event::Extended { .. }
+            | Event::DeviceReleased { .. }
+            | Event::DeviceHelped { .. }
             | Event::Unknown => {}
         }
     }

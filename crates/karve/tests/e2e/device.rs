@@ -65,7 +65,7 @@ fn campaigns_run_beside_each_other_on_the_devices_of_a_pool() {
     );
     assert_eq!(charter["commands"]["env"]["GPU"], "gpu1");
     let said = lab.karve(&["run", "--yes", "--new", "--on", "gpu7"]);
-    said.ends(2).complains(&["no device \"gpu7\" in the pool", "has gpu0, gpu1"]);
+    said.ends(2).complains(&["no remote and no device of the pool \"gpu7\"", "has gpu0, gpu1"]);
 }
 
 #[test]

@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The campaign that nobody disturbed, and how long each of its steps took.
-struct Reference {
-    remains: Remains,
+pub(crate) struct Reference {
+    pub(crate) remains: Remains,
     spent_ms: Vec<u64>,
 }
 
-fn reference() -> &'static Reference {
+pub(crate) fn reference() -> &'static Reference {
     static REFERENCE: OnceLock<Reference> = OnceLock::new();
     REFERENCE.get_or_init(|| {
         let lab = Lab::new("gains");

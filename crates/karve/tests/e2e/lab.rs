@@ -198,6 +198,10 @@ impl Lab {
             .env("TMPDIR", self.beside("tmp"))
             .env("KARVE_LEASE_DIR", self.beside("leases"))
             .env("KARVE_TEST_PRESSURE_FILE", source(CALM));
+        let config = self.beside("config");
+        if config.is_dir() {
+            command.env("XDG_CONFIG_HOME", config);
+        }
         command
     }
 

@@ -22,11 +22,7 @@ impl Remains {
     #[track_caller]
     pub(crate) fn of(lab: &Lab) -> Self {
         is_tidy(lab);
-        Self {
-            log: lab.log().into_iter().map(steady).collect(),
-            refs: refs(lab),
-            artifacts: lasting(lab),
-        }
+        Self { log: decided(lab.log()), refs: refs(lab), artifacts: lasting(lab) }
     }
 
     /// The types of its events, in order.
@@ -54,6 +50,23 @@ fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
             .find_map(|index| first_difference(&format!("{at}[{index}]"), &x[index], &y[index])),
         _ => (a != b).then(|| format!("{at}: {a} became {b}")),
     }
+}
+
+/// The records without those that say which device was used, which decides nothing.
+fn decided(log: Vec<Value>) -> Vec<Value> {
+    let is_device = |record: &Value| {
+        let kind = record["event"]["type"].as_str().unwrap_or_default();
+        kind.starts_with("device_")
+    };
+    let kept = log.into_iter().filter(|record| !is_device(record)).enumerate();
+    kept.map(|(seq, mut record)| {
+        record["seq"] = json!(seq);
+        if let Some(charter) = record["event"]["charter"].as_object_mut() {
+            charter.remove("remote");
+        }
+        steady(record)
+    })
+    .collect()
 }
 
 /// A record without what differs from run to run.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// 5 x 8 settings, of which 38 are valid and one is wrong; A=4 and B=5 is the best.
-const KERNEL: &str = "# karve: knob A in 1..16*2
+pub(crate) const KERNEL: &str = "# karve: knob A in 1..16*2
 A=1
 # karve: knob B in 1..8
 B=1
@@ -15,7 +15,7 @@ result=$((3 + 4 + (A == 16 && B == 1)))
 TIME=$((100 + (A - 4) * (A - 4) * 3 + (B - 5) * (B - 5) * 7))
 ";
 
-fn lab(kernel: &str) -> Lab {
+pub(crate) fn lab(kernel: &str) -> Lab {
     let lab = Lab::new("gains");
     lab.write("kernel.sh", kernel);
     lab.commit();
@@ -23,7 +23,7 @@ fn lab(kernel: &str) -> Lab {
 }
 
 /// The lines of the journal, without the first.
-fn journal(lab: &Lab) -> Vec<Value> {
+pub(crate) fn journal(lab: &Lab) -> Vec<Value> {
     let Ok(entries) = fs::read_dir(lab.path(".karve/tune")) else {
         return Vec::new();
     };

@@ -104,6 +104,7 @@ pub(super) fn charter() -> Charter {
         tune: TuneRule::default(),
         branch: Branch::Named { name: "optimize/matmul".into() },
         workdir: String::new(),
+        remote: None,
         seed: 1,
     }
 }

@@ -5,15 +5,16 @@ use super::round::error_row;
 use crate::reports::figures::headline;
 use crate::reports::profile::KernelComparison;
 use crate::reports::source::ReportSource;
-use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX};
+use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, duration};
 use crate::reports::{roofline, trend};
 use karve_core::attribution::{GAP_MAX_PERCENT, attribute_rounds};
-use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, strategy};
+use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, DeviceUse, strategy};
 use karve_core::profile::Profile;
 use karve_core::spending::{AgentUsage, TurnPurpose};
 use karve_core::view::ItemView;
 use karve_numerics::contract::{CaseTensorError, Contract};
 use karve_os::sandbox::OPEN_ON_DEVICE;
+use karve_os::text::counted;
 use minijinja::value::Serde;
 use minijinja::{Value, context};
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,6 +204,29 @@ fn profile(source: &ReportSource<'_>, profile: &Profile) -> Value {
     }
 }
 
+/// The devices on other machines, each host once, with what they cost.
+fn devices(source: &ReportSource<'_>) -> Vec<String> {
+    let campaign = source.campaign;
+    let mut hosts: Vec<&str> = Vec::new();
+    for used in campaign.devices() {
+        if !hosts.contains(&used.device.host.as_str()) {
+            hosts.push(&used.device.host);
+        }
+    }
+    let describe = |host: &str| {
+        let uses = || campaign.devices().filter(|used| used.device.host == host);
+        let sum = |of: fn(&DeviceUse) -> u64| duration(uses().map(of).sum());
+        let first = uses().next().map(|used| &used.device);
+        let (remote, sandbox) = first.map_or(("", ""), |d| (&d.remote, &d.sandbox));
+        let blocks = counted(uses().map(|used| used.blocks as usize).sum(), "block");
+        let price: Option<f64> = uses().map(DeviceUse::price).sum();
+        let price = price.map(|price| format!(", {price:.2} paid")).unwrap_or_default();
+        let (held, busy) = (sum(|used| used.held_ms), sum(|used| used.busy_ms));
+        format!("{remote}: {host}, {blocks}; held {held}, busy {busy}{price}; sandbox {sandbox}")
+    };
+    hosts.into_iter().map(|host| source.line(&describe(host), CELL_MAX)).collect()
+}
+
 /// The rule, the evidence and the environment, so that a reader can check the claim.
 fn measuring(source: &ReportSource<'_>) -> Value {
     let (campaign, policy) = (source.campaign, &source.charter.policy);
@@ -233,6 +257,7 @@ fn measuring(source: &ReportSource<'_>) -> Value {
         accept => Serde(&policy.accept),
         keep_evidence => source.charter.keep_evidence(),
         alpha_percent => policy.accept.alpha * 100.0,
+        devices => devices(source),
         blocks => comparisons.map(|comparison| comparison.blocks).sum::<u32>(),
         slowdown => CONTROL_SLOWDOWN,
         slower,

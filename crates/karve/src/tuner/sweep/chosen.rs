@@ -12,13 +12,29 @@ use karve_os::error::Result;
 /// How many settings may be wrong on a hidden case before the default is kept.
 const WRONG_MAX: usize = 3;
 
+/// What decides whether a setting can be chosen.
+pub trait SettingJudge {
+    /// Whether a setting is also correct on the hidden cases.
+    fn is_right_on_hidden(&mut self, setting: &KnobSetting) -> Result<bool>;
+
+    /// The digest of its artifacts, if it can be built.
+    fn artifacts_of(&mut self, setting: &KnobSetting) -> Result<Option<String>>;
+}
+
+impl SettingJudge for Evaluator {
+    fn is_right_on_hidden(&mut self, setting: &KnobSetting) -> Result<bool> {
+        Evaluator::is_right_on_hidden(self, setting)
+    }
+
+    fn artifacts_of(&mut self, setting: &KnobSetting) -> Result<Option<String>> {
+        Ok(split(self.build(setting))?.ok().and_then(|built| built.artifacts))
+    }
+}
+
 impl Sweep {
     /// The best setting that is also correct on the hidden cases, and how many better ones are not.
     /// If too many were wrong, it is the default.
-    pub fn chosen(
-        &mut self,
-        setting_evaluator: &mut Evaluator,
-    ) -> Result<(Option<GridPoint>, usize)> {
+    pub fn chosen(&mut self, judge: &mut dyn SettingJudge) -> Result<(Option<GridPoint>, usize)> {
         let default = self.search.grid().default_point();
         for wrong in 0..WRONG_MAX {
             let best = self.record().best().map(|(point, _)| point);
@@ -26,8 +42,8 @@ impl Sweep {
                 return Ok((best, wrong));
             };
             let config = self.search.grid().config(point);
-            if setting_evaluator.is_right_on_hidden(&config)? {
-                let pared = self.pare(point, &config, setting_evaluator)?;
+            if judge.is_right_on_hidden(&config)? {
+                let pared = self.pare(point, &config, judge)?;
                 return Ok((Some(pared), wrong));
             }
             let tried = SettingResult::Failed {
@@ -47,15 +63,10 @@ impl Sweep {
         &mut self,
         point: GridPoint,
         config: &KnobSetting,
-        setting_evaluator: &mut Evaluator,
+        judge: &mut dyn SettingJudge,
     ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
-        let made =
-            |setting_evaluator: &mut Evaluator, config: &KnobSetting| -> Result<Option<String>> {
-                Ok(split(setting_evaluator.build(config))?.ok().and_then(|b| b.artifacts))
-            };
-        let (Some(default), Some(digest)) =
-            (grid.default_point(), made(setting_evaluator, config)?)
+        let (Some(default), Some(digest)) = (grid.default_point(), judge.artifacts_of(config)?)
         else {
             return Ok(point);
         };
@@ -67,7 +78,7 @@ impl Sweep {
             let mut less = pared.clone();
             less.insert(name, value);
             let is_valid = grid.point(&less).is_some();
-            if is_valid && made(setting_evaluator, &less)?.as_ref() == Some(&digest) {
+            if is_valid && judge.artifacts_of(&less)?.as_ref() == Some(&digest) {
                 pared = less;
             }
         }

@@ -1,0 +1,124 @@
+//! Devices on other machines: which ones a campaign used, and for how long.
+//!
+//! Both arms of a block run on one device, so a change of the device between two blocks cannot
+//! favor an arm. It can change how well the device measures, so an A/A test follows it.
+
+use super::{Campaign, RemoteDevice};
+use serde::Serialize;
+
+/// The most uses that are remembered one by one; the times of all others are added to the last.
+const USES_MAX: usize = 1_000;
+
+/// A device while it was held.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceUse {
+    /// Which one.
+    pub device: RemoteDevice,
+    /// How long it was held.
+    pub held_ms: u64,
+    /// How long it worked.
+    pub busy_ms: u64,
+    /// Blocks that were measured on it.
+    pub blocks: u32,
+}
+
+impl DeviceUse {
+    /// What it cost, if that is known.
+    pub fn price(&self) -> Option<f64> {
+        Some(self.device.price_per_hour? * self.held_ms as f64 / 3.6e6)
+    }
+}
+
+/// The devices of a campaign.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct DeviceUses {
+    pub(super) uses: Vec<DeviceUse>,
+    /// Devices that only helped to tune.
+    helpers: Vec<DeviceUse>,
+    /// Whether the device was another one at the last control.
+    pub(super) control_due: bool,
+}
+
+impl DeviceUses {
+    pub(super) fn acquired(&mut self, device: &RemoteDevice, is_measured: bool) {
+        let place = |one: &RemoteDevice| (one.host.clone(), one.allocation.clone());
+        let before = self.uses.last().map(|used| place(&used.device));
+        let is_other = before.is_some_and(|before| before != place(device));
+        self.control_due |= is_other && is_measured;
+        if self.uses.len() < USES_MAX {
+            let device = device.clone();
+            self.uses.push(DeviceUse { device, held_ms: 0, busy_ms: 0, blocks: 0 });
+        }
+    }
+
+    pub(super) fn released(&mut self, held_ms: u64, busy_ms: u64) {
+        if let Some(last) = self.uses.last_mut() {
+            last.held_ms = last.held_ms.saturating_add(held_ms);
+            last.busy_ms = last.busy_ms.saturating_add(busy_ms);
+        }
+    }
+
+    pub(super) fn helped(&mut self, device: &RemoteDevice, held_ms: u64, busy_ms: u64) {
+        let device = device.clone();
+        if self.helpers.len() < USES_MAX {
+            self.helpers.push(DeviceUse { device, held_ms, busy_ms, blocks: 0 });
+        }
+    }
+
+    pub(super) fn measured(&mut self) {
+        if let Some(last) = self.uses.last_mut() {
+            last.blocks = last.blocks.saturating_add(1);
+        }
+    }
+}
+
+impl Campaign {
+    /// Where the kernel runs and how an agent can run something there, if that is another machine.
+    pub(super) fn remote_note(&self) -> Option<String> {
+        let device = &self.devices.uses.last()?.device;
+        Some(format!(
+            "{}; karve builds, tests and measures there, in worktrees of its own; \"karve exec \
+             --on {} -- COMMAND\" runs a command in a copy of the checkout there, if your \
+             sandbox lets it",
+            device.describe(),
+            device.remote
+        ))
+    }
+
+    /// The devices on other machines that it used, in order; empty if it was measured here.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceUse> + Clone {
+        self.devices.uses.iter().chain(&self.devices.helpers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(host: &str, allocation: &str) -> RemoteDevice {
+        RemoteDevice {
+            remote: "cluster".to_owned(),
+            host: host.to_owned(),
+            allocation: Some(allocation.to_owned()),
+            sandbox: String::new(),
+            price_per_hour: Some(2.0),
+        }
+    }
+
+    #[test]
+    fn another_device_demands_a_control_once_something_was_measured() {
+        let mut uses = DeviceUses::default();
+        uses.acquired(&device("n1", "7"), false);
+        uses.acquired(&device("n2", "8"), false);
+        assert!(!uses.control_due, "nothing was measured yet");
+        uses.acquired(&device("n2", "8"), true);
+        assert!(!uses.control_due, "it is the same device");
+        uses.acquired(&device("n2", "9"), true);
+        assert!(uses.control_due);
+        uses.released(1_800_000, 900_000);
+        uses.measured();
+        let last = uses.uses.last().unwrap();
+        assert_eq!((last.held_ms, last.busy_ms, last.blocks), (1_800_000, 900_000, 1));
+        assert_eq!(last.price(), Some(1.0));
+    }
+}

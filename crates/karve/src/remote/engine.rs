@@ -1,0 +1,82 @@
+//! How a device on another machine is had: acquire it, run there, give it back.
+
+use super::command::CommandEngine;
+use super::ray::RayEngine;
+use super::slurm::SlurmEngine;
+use super::ssh::SshEngine;
+use super::table::{EngineKind, RemoteConfig};
+use karve_os::device::NoticeSink;
+use karve_os::error::Result;
+use karve_os::process::{Command, StopFlag};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// A device that is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// As its engine names it; empty if nothing had to be acquired.
+    pub id: String,
+    /// Whether karve gives it back.
+    pub own: bool,
+}
+
+/// Who waits for a device.
+#[derive(Debug)]
+pub struct DeviceWait<'a> {
+    /// Named in the queue.
+    pub name: &'a str,
+    /// Where the state of the queue is shown.
+    pub notices: &'a NoticeSink,
+    /// What the user asked for with Ctrl-C.
+    pub stop: &'a StopFlag,
+}
+
+/// One way to get to a device.
+pub trait Engine: Debug + Send {
+    /// Waits for a device.
+    fn acquire(&mut self, wait: &DeviceWait<'_>) -> Result<Allocation>;
+    /// A local command that runs a shell script at the gate: the host that starts the worker.
+    fn gate(&self, held: &Allocation, script: &str) -> Command;
+    /// Words before the command of a worker, at the gate, that bring it to the device.
+    fn bring(&self, held: &Allocation) -> Vec<String>;
+    /// Whether the line to the gate may drop while the gate goes on.
+    fn may_drop(&self) -> bool;
+    /// How long the device is still held.
+    fn time_left(&self, held: &Allocation) -> Option<Duration>;
+    /// A line for the far side's shell that gives the device back.
+    fn will(&self, held: &Allocation) -> Option<String>;
+    /// A line for the shell here that gives the device back.
+    fn release(&self, held: &Allocation) -> Option<String>;
+    /// The state of a held device that does not answer, if that can be known.
+    fn state(&self, held: &Allocation) -> Option<String>;
+}
+
+/// The engine of a remote.
+pub fn engine_of(config: &RemoteConfig) -> Box<dyn Engine> {
+    match config.table.engine {
+        EngineKind::Ssh => Box::new(SshEngine::new(config)),
+        EngineKind::Slurm => Box::new(SlurmEngine::new(config)),
+        EngineKind::Ray => Box::new(RayEngine::new(config)),
+        EngineKind::Command => Box::new(CommandEngine::new(config)),
+    }
+}
+
+/// A word as a shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// Lines for a shell that set variables.
+pub fn exports(env: &BTreeMap<String, String>) -> String {
+    env.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value))).collect()
+}
+
+/// Words as one line for a shell.
+pub fn quoted_line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,146 @@
+//! A sweep on several machines: the same settings are tried in the same order, whichever machine
+//! is faster, and one that is lost costs only the setting that it was trying.
+//!
+//! Every try has a number. A try is asked for when the results of all but the last few tries before
+//! it are known, and the search has been told exactly those, in the order of their numbers.
+
+use super::{FinishedTrial, ReadingPass, SettingTrier, SweepEnd, SweepState, SweepStep};
+use crate::tuner::at_once;
+use karve_numerics::grid::GridPoint;
+use karve_os::error::Result;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Tries that may be open for each machine: one that it works on, and one so that a fast machine
+/// need not wait for a slow one.
+const OPEN_TRIES: usize = 2;
+/// How often an idle machine checks for new work.
+const IDLE: Duration = Duration::from_millis(5);
+
+/// The tries in the order in which they were asked for.
+#[derive(Default)]
+struct TryOrder {
+    asked: usize,
+    merged: usize,
+    finished: BTreeMap<usize, (GridPoint, ReadingPass, FinishedTrial)>,
+    /// Tries of machines that were lost.
+    orphans: VecDeque<(usize, GridPoint, ReadingPass)>,
+    /// Machines that still work.
+    alive: usize,
+}
+
+/// What a machine does next.
+enum OrderedStep {
+    Try(usize, GridPoint, ReadingPass),
+    Wait,
+    End(SweepEnd),
+}
+
+/// Runs a sweep on all machines.
+pub(super) fn run(
+    shared: &SweepState<'_>,
+    workers: &mut [&mut dyn SettingTrier],
+) -> Vec<Result<SweepEnd>> {
+    let window = workers.len() * OPEN_TRIES;
+    let order = Mutex::new(TryOrder { alive: workers.len(), ..TryOrder::default() });
+    let mut ended =
+        at_once(workers, &|number, worker| work(shared, &order, window, number, &mut **worker));
+    if !matches!(ended.as_slice(), [] | [Err(_)]) && ended.iter().any(Result::is_ok) {
+        // One that was lost has had its work done by the others.
+        ended.retain(Result::is_ok);
+    }
+    ended
+}
+
+fn locked(order: &Mutex<TryOrder>) -> MutexGuard<'_, TryOrder> {
+    order.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn work(
+    shared: &SweepState<'_>,
+    order: &Mutex<TryOrder>,
+    window: usize,
+    number: usize,
+    worker: &mut dyn SettingTrier,
+) -> Result<SweepEnd> {
+    loop {
+        let next = next(shared, &mut locked(order), window, number)?;
+        let (at, point, turn) = match next {
+            OrderedStep::End(end) => return Ok(end),
+            OrderedStep::Wait => {
+                thread::sleep(IDLE);
+                continue;
+            }
+            OrderedStep::Try(at, point, turn) => (at, point, turn),
+        };
+        let tried = shared.try_one(point, turn, worker);
+        let waited = worker.waited();
+        if shared.rule.stop.at_once() {
+            return Ok(SweepEnd::Stopped);
+        }
+        let mut order = locked(order);
+        match tried {
+            Ok(mut done) => {
+                // So that all lines add up to the elapsed time.
+                done.spent = done.spent.saturating_sub(waited) / shared.workers;
+                order.finished.insert(at, (point, turn, done));
+            }
+            Err(error) => {
+                order.alive -= 1;
+                order.orphans.push_back((at, point, turn));
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn next(
+    shared: &SweepState<'_>,
+    order: &mut TryOrder,
+    window: usize,
+    number: usize,
+) -> Result<OrderedStep> {
+    if let Some((at, point, turn)) = order.orphans.pop_front() {
+        return Ok(OrderedStep::Try(at, point, turn));
+    }
+    // Exactly the tries before the window are merged.
+    while order.merged + window <= order.asked {
+        if !merge_next(shared, order)? {
+            return Ok(OrderedStep::Wait);
+        }
+    }
+    let step = shared.sweep().next(&shared.rule, shared.started, number);
+    match step {
+        SweepStep::Try(point, turn) => {
+            let at = order.asked;
+            order.asked += 1;
+            // Any machine may read it again.
+            shared.sweep().built_by.clear();
+            Ok(OrderedStep::Try(at, point, turn))
+        }
+        SweepStep::End(SweepEnd::Stopped) => Ok(OrderedStep::End(SweepEnd::Stopped)),
+        // Results that are still out may change what is next.
+        SweepStep::Wait | SweepStep::End(SweepEnd::Done) if order.merged < order.asked => {
+            merge_next(shared, order)?;
+            Ok(OrderedStep::Wait)
+        }
+        SweepStep::Wait => Ok(OrderedStep::Wait),
+        SweepStep::End(end) => Ok(OrderedStep::End(end)),
+    }
+}
+
+/// Tells the search the next result, if it is there.
+fn merge_next(shared: &SweepState<'_>, order: &mut TryOrder) -> Result<bool> {
+    let Some((point, turn, done)) = order.finished.remove(&order.merged) else {
+        return Ok(false);
+    };
+    order.merged += 1;
+    let mut sweep = shared.sweep();
+    sweep.at_work.remove(&point);
+    let mut watch = shared.watch.lock().unwrap_or_else(PoisonError::into_inner);
+    sweep.record_artifacts(point, done.artifacts.as_ref());
+    sweep.takes((point, turn), &done, &shared.rule, &mut **watch)?;
+    Ok(true)
+}
