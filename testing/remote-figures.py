@@ -71,6 +71,8 @@ def main():
     options = parser.parse_args()
     options.karve = options.karve.resolve()
     options.dir = pathlib.Path(tempfile.mkdtemp(prefix="karve-remote-"))
+    # The user of munge must get through.
+    options.dir.chmod(0o755)
     ssh, slurm = options.dir / "ssh", options.dir / "slurm"
     calm = {"KARVE_TEST_PRESSURE_FILE": str(ROOT / "testing/calm")}
     leases = {"KARVE_LEASE_DIR": str(options.dir / "leases")}
@@ -88,7 +90,8 @@ def main():
         lines += f'dir = "{options.dir}/{name}"\n[{name}.env]\n{far}\n'
     lines += f'[box]\nengine = "ssh"\nhost = "far1"\noptions = ["-F", "{ssh}/ssh_config"]\n'
     table.write_text(lines + f'dir = "{options.dir}/box"\n[box.env]\n{far}\n')
-    subprocess.run(["bash", ROOT / "testing/sshd.sh", ssh, "22322"], check=True)
+    port = str(20000 + os.getpid() % 9000)
+    subprocess.run(["bash", ROOT / "testing/sshd.sh", ssh, port], check=True)
     subprocess.run(["bash", ROOT / "testing/slurm.sh", "start", slurm, "8"], check=True)
     try:
         measure(options)

@@ -262,3 +262,55 @@ pub fn find(name: &str, project: &BTreeMap<String, RemoteTable>) -> Result<Optio
     }
     of_user()?.get(name).map(|table| RemoteConfig::new(name, table)).transpose()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Example {
+        remote: BTreeMap<String, RemoteTable>,
+    }
+
+    #[test]
+    fn the_examples_of_the_documentation_are_remotes() {
+        let text = include_str!("../../../../docs/remote.md");
+        let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        let mut names = Vec::new();
+        for block in blocks {
+            let example: Example = toml::from_str(block).unwrap();
+            for (name, table) in &example.remote {
+                RemoteConfig::new(name, table).unwrap();
+                names.push(name.clone());
+            }
+        }
+        assert_eq!(names, ["box", "lab", "pool", "docker", "flux", "k8s", "pbs", "sge"]);
+    }
+
+    #[test]
+    fn each_device_of_a_remote_has_its_number() {
+        let text = "[gpus]\nengine = \"ssh\"\nhost = \"gpu{n}\"\ndevices = 3\n\
+                    env = { CUDA_VISIBLE_DEVICES = \"{n}\" }\n";
+        let table = &tables_in(text).unwrap()["gpus"];
+        let config = RemoteConfig::new("gpus", table).unwrap();
+        assert_eq!(config.devices(), 3);
+        let last = config.device(2).table;
+        assert_eq!(last.host.as_deref(), Some("gpu2"));
+        assert_eq!(last.env["CUDA_VISIBLE_DEVICES"], "2");
+    }
+
+    #[test]
+    fn a_remote_that_cannot_work_is_refused_with_its_key() {
+        let refused = |lines: &str, key: &str| {
+            let table = &tables_in(&format!("[x]\n{lines}")).unwrap()["x"];
+            let error = RemoteConfig::new("x", table).unwrap_err();
+            assert!(error.to_string().contains(&format!("remote.x.{key}")), "{error}");
+        };
+        refused("engine = \"ssh\"", "host");
+        refused("engine = \"ssh\"\nhost = \"-oProxyCommand=x\"", "host");
+        refused("engine = \"command\"\nrun = \"ssh x\"", "run");
+        refused("engine = \"command\"\nrun = \"x {id} {command}\"", "acquire");
+        refused("engine = \"slurm\"\ntime = \"soon\"", "time");
+        refused("engine = \"slurm\"\nenv = { \"A B\" = \"1\" }", "env");
+    }
+}
