@@ -34,6 +34,19 @@ impl ErrorKind {
             Self::Interrupted => 130,
         }
     }
+
+    /// The kind with an exit code, as another karve ended with it.
+    pub fn of_exit_code(code: i32) -> Option<Self> {
+        let kinds = [
+            Self::Negative,
+            Self::Usage,
+            Self::Environment,
+            Self::Busy,
+            Self::Bug,
+            Self::Interrupted,
+        ];
+        kinds.into_iter().find(|kind| i32::from(kind.exit_code()) == code)
+    }
 }
 
 /// An error as the user sees it: printed once, at the top level.

@@ -435,15 +435,7 @@ fn in_copy(
     match answer.outcome {
         Outcome::Exited { code: 0 } => Ok(()),
         Outcome::Exited { code } => {
-            let kinds = [
-                ErrorKind::Negative,
-                ErrorKind::Usage,
-                ErrorKind::Environment,
-                ErrorKind::Busy,
-                ErrorKind::Interrupted,
-                ErrorKind::Bug,
-            ];
-            let kind = kinds.into_iter().find(|kind| i32::from(kind.exit_code()) == code);
+            let kind = ErrorKind::of_exit_code(code);
             let message = format!("the command on {name} exited with {code}");
             Err(CommandError::new(kind.unwrap_or(ErrorKind::Negative), message))
         }

@@ -59,20 +59,8 @@ impl Engine for CommandEngine {
         Command::shell(filled(template, &held.id, &far), Path::new("/"))
     }
 
-    fn bring(&self, _held: &Allocation) -> Vec<String> {
-        Vec::new()
-    }
-
     fn may_drop(&self) -> bool {
         true
-    }
-
-    fn time_left(&self, _held: &Allocation) -> Option<Duration> {
-        None
-    }
-
-    fn will(&self, _held: &Allocation) -> Option<String> {
-        None
     }
 
     fn release(&self, held: &Allocation) -> Option<String> {

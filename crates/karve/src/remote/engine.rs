@@ -39,17 +39,27 @@ pub trait Engine: Debug + Send {
     /// A local command that runs a shell script at the gate: the host that starts the worker.
     fn gate(&self, held: &Allocation, script: &str) -> Command;
     /// Words before the command of a worker, at the gate, that bring it to the device.
-    fn bring(&self, held: &Allocation) -> Vec<String>;
+    fn bring(&self, _held: &Allocation) -> Vec<String> {
+        Vec::new()
+    }
     /// Whether the line to the gate may drop while the gate goes on.
     fn may_drop(&self) -> bool;
     /// How long the device is still held.
-    fn time_left(&self, held: &Allocation) -> Option<Duration>;
+    fn time_left(&self, _held: &Allocation) -> Option<Duration> {
+        None
+    }
     /// A line for the far side's shell that gives the device back.
-    fn will(&self, held: &Allocation) -> Option<String>;
+    fn will(&self, _held: &Allocation) -> Option<String> {
+        None
+    }
     /// A line for the shell here that gives the device back.
-    fn release(&self, held: &Allocation) -> Option<String>;
+    fn release(&self, _held: &Allocation) -> Option<String> {
+        None
+    }
     /// The state of a held device that does not answer, if that can be known.
-    fn state(&self, held: &Allocation) -> Option<String>;
+    fn state(&self, _held: &Allocation) -> Option<String> {
+        None
+    }
 }
 
 /// The engine of a remote.

@@ -5,7 +5,6 @@ use super::table::RemoteConfig;
 use karve_os::error::Result;
 use karve_os::process::Command;
 use std::path::Path;
-use std::time::Duration;
 
 /// Passes frames between karve and an actor.
 const LAUNCHER: &str = include_str!("ray_line.py");
@@ -45,21 +44,5 @@ impl Engine for RayEngine {
 
     fn may_drop(&self) -> bool {
         false
-    }
-
-    fn time_left(&self, _held: &Allocation) -> Option<Duration> {
-        None
-    }
-
-    fn will(&self, _held: &Allocation) -> Option<String> {
-        None
-    }
-
-    fn release(&self, _held: &Allocation) -> Option<String> {
-        None
-    }
-
-    fn state(&self, _held: &Allocation) -> Option<String> {
-        None
     }
 }

@@ -5,7 +5,6 @@ use super::table::RemoteConfig;
 use karve_os::error::Result;
 use karve_os::process::Command;
 use std::path::Path;
-use std::time::Duration;
 
 /// Options for every call: nothing is asked, and a dead line is noticed. An open connection of the
 /// user is used; none is left open, because it would end with karve.
@@ -62,27 +61,7 @@ impl Engine for SshEngine {
         self.command(script)
     }
 
-    fn bring(&self, _held: &Allocation) -> Vec<String> {
-        Vec::new()
-    }
-
     fn may_drop(&self) -> bool {
         true
-    }
-
-    fn time_left(&self, _held: &Allocation) -> Option<Duration> {
-        None
-    }
-
-    fn will(&self, _held: &Allocation) -> Option<String> {
-        None
-    }
-
-    fn release(&self, _held: &Allocation) -> Option<String> {
-        None
-    }
-
-    fn state(&self, _held: &Allocation) -> Option<String> {
-        None
     }
 }

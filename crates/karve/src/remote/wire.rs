@@ -292,14 +292,7 @@ impl From<CommandError> for WireError {
 impl WireError {
     /// The error, as one of a host.
     pub fn on(self, host: &str) -> CommandError {
-        let kinds = [
-            ErrorKind::Negative,
-            ErrorKind::Usage,
-            ErrorKind::Environment,
-            ErrorKind::Busy,
-            ErrorKind::Interrupted,
-        ];
-        let kind = kinds.into_iter().find(|kind| kind.exit_code() == self.code);
+        let kind = ErrorKind::of_exit_code(self.code.into());
         let message = format!("{host}: {}", self.message);
         let mut error = CommandError::new(kind.unwrap_or(ErrorKind::Bug), message);
         error.causes = self.causes;

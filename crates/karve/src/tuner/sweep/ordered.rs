@@ -27,8 +27,6 @@ struct TryOrder {
     finished: BTreeMap<usize, (GridPoint, ReadingPass, FinishedTrial)>,
     /// Tries of machines that were lost.
     orphans: VecDeque<(usize, GridPoint, ReadingPass)>,
-    /// Machines that still work.
-    alive: usize,
 }
 
 /// What a machine does next.
@@ -44,10 +42,10 @@ pub(super) fn run(
     workers: &mut [&mut dyn SettingTrier],
 ) -> Vec<Result<SweepEnd>> {
     let window = workers.len() * OPEN_TRIES;
-    let order = Mutex::new(TryOrder { alive: workers.len(), ..TryOrder::default() });
+    let order = Mutex::new(TryOrder::default());
     let mut ended =
         at_once(workers, &|number, worker| work(shared, &order, window, number, &mut **worker));
-    if !matches!(ended.as_slice(), [] | [Err(_)]) && ended.iter().any(Result::is_ok) {
+    if ended.iter().any(Result::is_ok) {
         // One that was lost has had its work done by the others.
         ended.retain(Result::is_ok);
     }
@@ -88,7 +86,6 @@ fn work(
                 order.finished.insert(at, (point, turn, done));
             }
             Err(error) => {
-                order.alive -= 1;
                 order.orphans.push_back((at, point, turn));
                 return Err(error);
             }
