@@ -85,18 +85,18 @@ impl Chart {
         for (y, label) in ticks {
             let (x0, at) = self.at((self.x.0, *y));
             let x1 = self.at((self.x.1, *y)).0;
-            self.stroke([(x0, at), (x1, at)], "stroke=\"#e4e4e4\"");
+            self.stroke([(x0, at), (x1, at)], "class=\"grid\" stroke=\"#e4e4e4\"");
             self.text((x0 - 8.0, at + 4.0), "end", label);
         }
         let right = self.x.1;
         for (x, label) in x_ticks.iter().filter(|(x, _)| *x <= right) {
             let (at, bottom) = self.at((*x, self.y.0));
-            self.stroke([(at, bottom), (at, bottom + 5.0)], "stroke=\"#333333\"");
+            self.stroke([(at, bottom), (at, bottom + 5.0)], "class=\"axis\" stroke=\"#333333\"");
             self.text((at, bottom + 19.0), "middle", label);
         }
         let (duel_case, end) = (self.at((self.x.0, self.y.0)), self.at((self.x.1, self.y.1)));
-        self.stroke([duel_case, (end.0, duel_case.1)], "stroke=\"#333333\"");
-        self.stroke([duel_case, (duel_case.0, end.1)], "stroke=\"#333333\"");
+        self.stroke([duel_case, (end.0, duel_case.1)], "class=\"axis\" stroke=\"#333333\"");
+        self.stroke([duel_case, (duel_case.0, end.1)], "class=\"axis\" stroke=\"#333333\"");
         let middle = f64::midpoint(duel_case.0, end.0);
         self.text((middle, HEIGHT - 12.0), "middle", x_name);
         let y = f64::midpoint(duel_case.1, end.1);
@@ -125,6 +125,13 @@ impl Chart {
             b.0 - a.0,
             b.1 - a.1
         ));
+    }
+
+    /// A shape with a text that is shown when the pointer is on it; the caller escapes it.
+    pub fn mark(&mut self, point: (f64, f64), shape: Shape, (color, about): (&str, &str)) {
+        let (x, y) = self.at(point);
+        let drawn = shape.element((x, y), color);
+        self.put(&format!("<g><title>{about}</title>{drawn}</g>"));
     }
 
     /// A dot.
@@ -163,13 +170,59 @@ impl Chart {
 
     /// The whole picture.
     pub fn finish(self) -> String {
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
-             viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\" \
-             fill=\"#222222\">\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
-             {}</svg>\n",
-            self.body
-        )
+        picture(WIDTH, HEIGHT, &self.body)
+    }
+}
+
+/// What replaces the colors in a dark environment.
+const DARK: &str = "<style>@media (prefers-color-scheme: dark) {\
+    .karve-plot { fill: #d9dce1; } .karve-plot .paper { fill: #15181d; } \
+    .karve-plot .grid { stroke: #2b3038; } .karve-plot .axis { stroke: #8c939e; } \
+    .karve-plot [stroke=\"#0072b2\"] { stroke: #56b4e9; } \
+    .karve-plot [fill=\"#0072b2\"] { fill: #56b4e9; } }</style>";
+
+/// A picture around elements that are drawn already.
+pub fn picture(width: f64, height: f64, body: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"karve-plot\" width=\"{width}\" \
+         height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
+         font-size=\"12\" fill=\"#222222\">\n{DARK}\n<rect class=\"paper\" width=\"{width}\" \
+         height=\"{height}\" fill=\"#ffffff\"/>\n{body}</svg>\n"
+    )
+}
+
+/// The shape of a mark: what it stands for must be visible without its color.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A filled circle.
+    Disc,
+    /// A cross.
+    Cross,
+    /// An empty circle.
+    Ring,
+    /// A filled diamond.
+    Diamond,
+}
+
+impl Shape {
+    /// The shape around a position in pixels.
+    pub fn element(self, (x, y): (f64, f64), color: &str) -> String {
+        match self {
+            Self::Disc => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{color}\"/>"),
+            Self::Ring => format!(
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"none\" stroke=\"{color}\" \
+                 stroke-width=\"1.6\"/>"
+            ),
+            Self::Cross => format!(
+                "<path d=\"M{:.1} {:.1}l7 7m0 -7l-7 7\" stroke=\"{color}\" stroke-width=\"1.6\" \
+                 fill=\"none\"/>",
+                x - 3.5,
+                y - 3.5
+            ),
+            Self::Diamond => {
+                format!("<path d=\"M{x:.1} {:.1}l5 5l-5 5l-5 -5z\" fill=\"{color}\"/>", y - 5.0)
+            }
+        }
     }
 }
 

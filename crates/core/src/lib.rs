@@ -7,9 +7,9 @@
 //! real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
 //! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `asking` how
-//! a model is asked; `score`, `lineage`, `spending` and `view` are what people see; `markdown`
-//! reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and outputs of
-//! kernels.
+//! a model is asked; `score`, `lineage`, `spending`, `view` and `payload` are what people see;
+//! `markdown` reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and
+//! outputs of kernels.
 
 #[macro_use]
 mod names;
@@ -35,6 +35,7 @@ pub mod mutants;
 pub mod noise;
 pub mod parts;
 pub mod pause;
+pub mod payload;
 pub mod policy;
 pub mod power;
 pub mod profile;

@@ -83,6 +83,10 @@ impl RunningControl {
         self.duel.discards(pairs)
     }
 
+    pub(super) fn duel(&self) -> &Duel {
+        &self.duel
+    }
+
     pub(super) fn left(&self, limit_ms: u64) -> DuelLeft {
         left(&self.duel, self.blocks, self.spent_ms, limit_ms)
     }

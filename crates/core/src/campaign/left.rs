@@ -13,6 +13,20 @@ pub struct DuelLeft {
 }
 
 impl Campaign {
+    /// The duel under way.
+    pub fn running_duel(&self) -> Option<&Duel> {
+        match &self.phase {
+            CampaignPhase::Controlling(control) => Some(control.duel()),
+            CampaignPhase::Confirming { duel, .. } => Some(duel),
+            CampaignPhase::Round(round) => match &round.phase {
+                RoundPhase::Measuring(of) => Some(&of.duel),
+                RoundPhase::Checking(of) => Some(&of.duel),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// What is left of the duel under way.
     pub fn duel_left(&self) -> Option<DuelLeft> {
         let limit_ms = self.duel_limit_ms();
