@@ -232,6 +232,7 @@ quick) ;;
     need sshd openssh-server || skip 'campaigns over ssh: sshd is not installed'
     need slurmctld slurmctld && need slurmd slurmd && need salloc slurm-client && need munged munge ||
         skip 'campaigns in allocations of SLURM: it is not installed'
+    need chromium chromium || skip 'pages in a browser: Chromium is not installed'
     need cmake cmake && need_file /usr/include/benchmark/benchmark.h libbenchmark-dev ||
         skip 'projects with Google Benchmark: cmake or libbenchmark-dev is not installed'
     need_module pytest_benchmark python3-pytest-benchmark ||

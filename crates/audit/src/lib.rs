@@ -13,6 +13,7 @@ mod caller_memory;
 mod copies;
 mod flow;
 mod groups;
+mod highlight;
 mod kept_state;
 mod memo;
 mod names;
@@ -37,6 +38,7 @@ mod unwritten;
 
 pub use build_files::is_build_file;
 pub use copies::{OTHERS_MAX, copies, is_compared};
+pub use highlight::{TokenKind, highlight};
 pub use rules::rule_names;
 pub use same_code::is_same_code;
 pub use signature::{Param, ParamType, Signature, SignatureError, signature};

@@ -205,6 +205,11 @@ impl<'a> SyntaxTree<'a> {
         self.nodes[node].line
     }
 
+    /// Where it is in the source.
+    pub(super) fn bytes(&self, node: NodeIndex) -> Range<usize> {
+        self.nodes[node].bytes.clone()
+    }
+
     pub(super) fn text(&self, node: NodeIndex) -> &'a str {
         self.source.get(self.nodes[node].bytes.clone()).unwrap_or_default()
     }

@@ -142,6 +142,19 @@ impl Chart {
         ));
     }
 
+    /// Many dots as one element.
+    pub fn dots(&mut self, points: &[(f64, f64)], color: &str) {
+        let place = |point: &(f64, f64)| {
+            let (x, y) = self.at(*point);
+            format!("M{x:.1} {y:.1}h0")
+        };
+        let path: String = points.iter().map(place).collect();
+        self.put(&format!(
+            "<path d=\"{path}\" stroke=\"{color}\" stroke-width=\"5\" stroke-opacity=\"0.7\" \
+             stroke-linecap=\"round\" fill=\"none\"/>"
+        ));
+    }
+
     /// A line through points.
     pub fn line(&mut self, points: &[(f64, f64)], color: &str, stroke: Stroke) {
         let place = |point: &(f64, f64)| {
@@ -180,6 +193,11 @@ const DARK: &str = "<style>@media (prefers-color-scheme: dark) {\
     .karve-plot .grid { stroke: #2b3038; } .karve-plot .axis { stroke: #8c939e; } \
     .karve-plot [stroke=\"#0072b2\"] { stroke: #56b4e9; } \
     .karve-plot [fill=\"#0072b2\"] { fill: #56b4e9; } }</style>";
+
+/// The same picture for a page that sets the colors itself.
+pub fn inlined(svg: &str) -> String {
+    svg.replacen(DARK, "", 1)
+}
 
 /// A picture around elements that are drawn already.
 pub fn picture(width: f64, height: f64, body: &str) -> String {

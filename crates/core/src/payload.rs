@@ -179,7 +179,8 @@ pub struct RoundPayload {
 }
 
 impl Payload {
-    pub(crate) fn of(campaign: &Campaign) -> Self {
+    /// What the state of a campaign tells; its timeline and its profiles need the log.
+    pub fn of(campaign: &Campaign) -> Self {
         let view = campaign.view();
         Self {
             version: PAYLOAD_VERSION,

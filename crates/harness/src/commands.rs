@@ -92,6 +92,10 @@ impl BenchParams {
     }
 }
 
+/// The file with what the last build printed, while it runs too. It is beside the scratch
+/// directory, where no candidate can put a link in its place.
+pub const BUILD_OUTPUT: &str = "build.log";
+
 /// The project's commands, ready to run.
 #[derive(Clone, Debug)]
 pub struct Harness {
@@ -271,6 +275,7 @@ impl Harness {
         values.layout = Some(layout);
         let line = expand(line, None, &values)?;
         let command = self.command(&line, tree, CommandPurpose::Build)?.unaware();
+        let command = command.shown_in(self.scratch.with_file_name(BUILD_OUTPUT));
         let run = self.private(tree, None).hide(process::run(&command, &self.stop)?);
         let gate = match run.exit {
             Exit::Code(0) => return Ok(()),

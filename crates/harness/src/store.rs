@@ -170,7 +170,8 @@ pub fn parse_log(path: &Path, mut reader: impl BufRead) -> Result<LoadedLog> {
     }
 }
 
-fn parse_line(line: &[u8]) -> Result<Record, String> {
+/// One line of a log, with its end.
+pub fn parse_line(line: &[u8]) -> Result<Record, String> {
     if line.last() != Some(&b'\n') {
         return Err("the line is incomplete".into());
     }

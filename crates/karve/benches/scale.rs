@@ -8,8 +8,11 @@
 //! of it is karve's own. The exit code is 1 if a bound is missed.
 //!
 //! `cargo bench --bench scale -- --quick` does the same with fewer rounds, and only shows the
-//! share: a campaign of a few rounds is mostly its start.
+//! share: a campaign of a few rounds is mostly its start. `-- --pages` measures the pages of 1,000
+//! rounds on 8 cases instead (`-- --pages --quick`: of 200).
 
+#[path = "scale/pages.rs"]
+mod pages;
 #[path = "scale/stage.rs"]
 mod stage;
 
@@ -68,8 +71,9 @@ const WHOLE: Size =
 const QUICK: Size = Size { rounds: 200, window: 30, slow_rounds: 8, share_percent_max: None };
 
 fn main() -> ExitCode {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    match measure(if quick { &QUICK } else { &WHOLE }) {
+    let given = |flag: &str| std::env::args().any(|arg| arg == flag);
+    let size = if given("--quick") { &QUICK } else { &WHOLE };
+    match if given("--pages") { measure_pages(size) } else { measure(size) } {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -88,6 +92,14 @@ fn measure(size: &Size) -> Result<bool> {
     slow_commands(size, scratch.path(), &mut figures)?;
     figures.bound("memory, peak", memory_mib(), "MiB", MEMORY_MIB_MAX);
     figures.tell("the benchmark took", start.elapsed().as_secs_f64(), "s");
+    Ok(figures.held)
+}
+
+/// The same for pages.
+fn measure_pages(size: &Size) -> Result<bool> {
+    let scratch = tempfile::tempdir().context(|| "cannot make a scratch directory".into())?;
+    let mut figures = Figures::default();
+    pages::measure(size, scratch.path(), &mut figures)?;
     Ok(figures.held)
 }
 

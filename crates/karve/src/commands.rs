@@ -33,6 +33,7 @@ pub mod report;
 pub mod roles;
 pub mod roofline;
 pub mod run;
+pub mod serve;
 pub mod spin;
 pub mod status;
 pub mod tune;
@@ -105,6 +106,7 @@ enum CliCommand {
     List(list::ListArgs),
     Clean(clean::CleanArgs),
     Mcp(mcp::McpArgs),
+    Serve(serve::ServeArgs),
     Queue(answer::QueueArgs),
     Answer(answer::AnswerArgs),
     Schema(completions::SchemaArgs),
@@ -158,6 +160,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Diff(command) => command.run(place),
         CliCommand::Best(command) => command.run(place),
         CliCommand::Report(command) => command.run(place),
+        CliCommand::Serve(command) => command.run(place),
         CliCommand::Verify(command) => command.run(place),
         CliCommand::Checkout(command) => command.run(place),
         CliCommand::Apply(command) => command.run(place),
@@ -203,7 +206,7 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Remote(_) | C::Devices(_) | C::Exec(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
-        C::Diff(_) | C::Best(_) | C::Report(_) | C::Verify(_) | C::Apply(_) => false,
+        C::Diff(_) | C::Best(_) | C::Report(_) | C::Serve(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
         C::Why(_) | C::Names(_) | C::Relay(_) => false,

@@ -19,17 +19,19 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod text;
-mod trend;
 mod view;
 
+pub use source::HiddenNames;
 pub use text::price_of;
 
+use crate::plots;
 use crate::workflows::{Form, WORKFLOWS};
 use benchmark_csv::VersionReadings;
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;
 use karve_core::measurement::{Gate, Sample};
+use karve_core::payload::Payload;
 use karve_os::error::Result;
 use source::ReportSource;
 use std::collections::BTreeMap;
@@ -41,7 +43,10 @@ use view::{campaign_page, candidate_page, manifest_page, message_page, report_pa
 pub const REPORT: &str = "REPORT.md";
 
 /// Files that exist only once a campaign is finished.
-pub const AT_THE_END: [&str; 3] = [REPORT, roofline::PLOT, trend::PLOT];
+pub const AT_THE_END: [&str; 3] = [REPORT, roofline::PLOT, TREND];
+
+/// The path of the trend.
+const TREND: &str = "trend.svg";
 
 /// How many characters of the reason why a campaign ended are shown.
 const WHY_MAX: usize = 1_000;
@@ -75,11 +80,20 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     if campaign.is_finished() {
         files.push(file(REPORT.to_owned(), render_final_report(campaign)));
         let roof = roofline::render_plot(&source).map(|svg| (roofline::PLOT, svg));
-        let trend = trend::render_plot(&source).map(|svg| (trend::PLOT, svg));
+        let trend = plots::trend(&payload(&source)).map(|svg| (TREND, svg));
         let plots = roof.into_iter().chain(trend);
         files.extend(plots.map(|(path, svg)| file(path.to_owned(), svg)));
     }
     files
+}
+
+/// What plots show of a campaign.
+fn payload(source: &ReportSource<'_>) -> Payload {
+    let mut payload = Payload::of(source.campaign);
+    for round in &mut payload.rounds {
+        round.view.title = source.clean(&round.view.title);
+    }
+    payload
 }
 
 /// The derived files of one round.
@@ -184,6 +198,11 @@ pub fn render_final_report(campaign: &Campaign) -> String {
         Some(source) => render("REPORT.md", &report_page(&source)),
         None => "# No target is defined yet\n".to_owned(),
     }
+}
+
+/// The roofline with the visible cases, before and after; none if the peaks were not measured.
+pub fn render_roofline(campaign: &Campaign) -> Option<String> {
+    roofline::render_plot(&ReportSource::guarded(campaign)?)
 }
 
 /// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not shown.

@@ -9,6 +9,7 @@ use crate::publish::Publisher;
 use crate::remote::table::RemoteTable;
 use crate::steps::{Context, ContextParts};
 use crate::ui::Screen;
+use crate::web::LiveScreen;
 use crate::{agenda, checks, drive, project, publish, refs, ui};
 use karve_agents;
 use karve_agents::config::AgentConfig;
@@ -91,6 +92,12 @@ pub fn run(
         }
         SessionPlan::Resume { .. } => false,
     };
+    let home = match &plan {
+        SessionPlan::Start(charter) => CampaignDir::new(setting.root, &charter.name),
+        SessionPlan::Resume { dir, .. } => dir.clone(),
+    };
+    let mut screen = LiveScreen::new(&home, screen);
+    let screen: &mut dyn Screen = &mut screen;
     let (mut session, dir) = open(&plan, setting, stop, screen.notices())?;
     if let SessionPlan::Resume { limits, .. } = plan {
         extend(&mut session, screen, limits)?;

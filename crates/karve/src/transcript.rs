@@ -120,6 +120,11 @@ pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcr
     }
 }
 
+/// The turns in these session logs; one that cannot be read is left out.
+pub fn read_logs(dir: &CampaignDir, logs: &[String]) -> Vec<TurnView> {
+    logs.iter().filter_map(|hash| read_turn(dir, hash).ok()).collect()
+}
+
 fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     // The log is data: a name that is not a hash could point anywhere.
     let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -60,5 +60,6 @@ mod tidy;
 mod tilegym;
 mod tune;
 mod unproven;
+mod web;
 mod workflows;
 mod zoo;

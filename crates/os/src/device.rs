@@ -52,6 +52,11 @@ impl NoticeSink {
         Self(Arc::new(hear))
     }
 
+    /// Passes a notice on as it is.
+    pub fn pass(&self, said: Notice<'_>) {
+        (self.0)(said);
+    }
+
     /// Sends a status.
     pub fn mention(&self, text: &str) {
         (self.0)(Notice::Passing(text));

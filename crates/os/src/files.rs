@@ -5,7 +5,7 @@
 use crate::error::{Result, WithContext};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -42,6 +42,16 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     } else {
         Ok(bytes)
     }
+}
+
+/// Reads the end of a plain file, at most `bytes_max` bytes.
+pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let size = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(size.saturating_sub(bytes_max)))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a plain file of text.

@@ -57,7 +57,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::capture::CapturedStream;
+use self::capture::{CapturedStream, OutputCopy};
 use self::cgroup::CommandCgroup;
 use self::launch::ExecCommand;
 use self::sys::{ParentDeathAction, SpawnError, SpawnSpec};
@@ -142,6 +142,8 @@ pub struct Command {
     pub confinement: Option<Confinement>,
     /// Memory limit in bytes if it is not confined; no limit if absent.
     pub memory_bytes: Option<u64>,
+    /// The file that its output is also written to while it runs, for whoever watches.
+    pub shown_in: Option<PathBuf>,
 }
 
 /// What to execute.
@@ -187,6 +189,7 @@ impl Command {
             cpus: Vec::new(),
             confinement: None,
             memory_bytes: None,
+            shown_in: None,
         }
     }
 
@@ -252,6 +255,13 @@ impl Command {
     #[must_use]
     pub fn capture_bytes(mut self, bytes: usize) -> Self {
         self.capture_bytes = bytes;
+        self
+    }
+
+    /// Also writes its output to a file while it runs; one that cannot be written is left out.
+    #[must_use]
+    pub fn shown_in(mut self, path: PathBuf) -> Self {
+        self.shown_in = Some(path);
         self
     }
 
@@ -398,6 +408,8 @@ fn run_once(
         CapturedStream::new(command.capture_bytes).context(cannot_prepare)?;
     let leaf = if layers.cgroup { CommandCgroup::for_tag(&command.tag) } else { None };
     let confinement = command.confinement.as_ref();
+    let copy = command.shown_in.as_ref().and_then(|path| OutputCopy::create(path).ok());
+    let (stdout, stderr) = (stdout.copied(copy.clone()), stderr.copied(copy));
     let mut watch = OutputWatch::new(stdout.tapped(tap), stderr);
     let before = BeforeStart::look();
     let mut child = sys::spawn(&SpawnSpec {

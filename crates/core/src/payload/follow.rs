@@ -4,7 +4,7 @@
 use super::{PAYLOAD_VERSION, Payload, RoundPayload, RoundRow};
 use crate::campaign::{Campaign, DuelName, Event, OutOfOrder, Record, RoundSummary};
 use crate::duel::Duel;
-use crate::measurement::Block;
+use crate::measurement::{Block, Conditions};
 use crate::profile::Profile;
 use crate::spending::AgentUsage;
 use karve_numerics::case::CaseSet;
@@ -32,6 +32,7 @@ pub struct Follower {
     logs: BTreeMap<u32, Vec<String>>,
     profiles: Vec<ProfileRow>,
     spans: Vec<Span>,
+    conditions: Option<Conditions>,
 }
 
 /// A duel, block by block.
@@ -156,6 +157,9 @@ impl Follower {
             (&record.event, duel)
         {
             self.take_block(*name, block, &duel, counts);
+            if let Some(conditions) = &block.conditions {
+                self.conditions = Some(conditions.as_ref().clone());
+            }
         }
         let round = round.or_else(|| self.campaign.current_round().map(|round| round.number));
         self.take_facts(record, round);
@@ -182,6 +186,11 @@ impl Follower {
     /// The final duel, or a control or another duel outside of the rounds, as it was last.
     pub fn last_duel(&self) -> Option<&DuelTrace> {
         self.last.as_ref()
+    }
+
+    /// The state of the host at the last block that tells it.
+    pub fn conditions(&self) -> Option<&Conditions> {
+        self.conditions.as_ref()
     }
 
     /// The duels of a round so far, also of the one under way.

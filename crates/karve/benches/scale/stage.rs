@@ -134,8 +134,9 @@ pub(crate) fn slowed(cheap: &Commands, count: &Path) -> Commands {
 }
 
 pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usize) -> Charter {
-    let case = |name: &&str| Case {
-        name: (*name).to_owned(),
+    let names = ["small", "medium", "large"];
+    let case = |n: usize| Case {
+        name: names.get(n).map_or_else(|| format!("case {n}"), |name| (*name).to_owned()),
         params: BTreeMap::new(),
         set: CaseSet::Full,
         minor: false,
@@ -163,7 +164,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
             better: Better::Lower,
             ..Metric::default()
         },
-        cases: ["small", "medium", "large"][..n_cases].iter().map(case).collect(),
+        cases: (0..n_cases).map(case).collect(),
         policy: Preset::Strict.policy(),
         limits: Limits {
             rounds,

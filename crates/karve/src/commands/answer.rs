@@ -1,10 +1,9 @@
 //! `karve queue` and `karve answer`: questions for a person, which never block a campaign.
 
 use crate::project::ProjectArgs;
-use crate::ui::{self};
-use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::{clock, files, text};
-use std::fs;
+use crate::{inbox, ui};
+use karve_os::error::Result;
+use karve_os::text;
 
 /// List the questions that a campaign has for you
 #[derive(Debug, clap::Args)]
@@ -44,30 +43,11 @@ pub struct AnswerArgs {
     text: String,
 }
 
-/// Most characters of an answer.
-const TEXT_CHARS_MAX: usize = 4_000;
-
 impl AnswerArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let text = self.text.trim();
-        if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
-            return Err(CommandError::usage(format!(
-                "an answer must have 1 to {TEXT_CHARS_MAX} characters"
-            ))
-            .hint("shorten it: karve answer \"…\""));
-        }
         let opened = place.open()?;
-        if opened.campaign.is_finished() {
-            return Err(CommandError::usage(
-                "the campaign is finished and does not accept answers",
-            )
-            .hint("resume it first: \"karve run --campaign NAME --rounds N\""));
-        }
-        let inbox = opened.dir.join("inbox");
-        fs::create_dir_all(&inbox).context(|| format!("cannot create {}", inbox.display()))?;
-        let name = format!("{:020}-{}.txt", clock::now_ms(), std::process::id());
-        files::write_atomic(&inbox.join(name), text.as_bytes())?;
+        inbox::put_answer(&opened.dir, &opened.campaign, &self.text)?;
         ui::outln("the campaign will read it before its next step");
         Ok(())
     }

@@ -5,9 +5,11 @@ use crate::drive::DriveEnd;
 use crate::project::ProjectArgs;
 use crate::session::{CampaignChoice, CampaignSetup, NewLimits};
 use crate::ui::PlainScreen;
-use crate::{reports, session, ui};
+use crate::web::CampaignWatch;
+use crate::{reports, session, ui, web};
 use karve_agents::scripted::SCRIPTED;
 use karve_harness::git::{self, CommitNote, NewFile};
+use karve_harness::store::CampaignDir;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process::StopFlag;
 use karve_os::{clock, process};
@@ -35,6 +37,14 @@ pub struct DemoArgs {
     /// Who proposes and implements
     #[arg(long, value_enum, default_value = "builtin")]
     agent: DemoAgent,
+}
+
+/// The page of the campaign, beside its report.
+fn write_page(home: &CampaignDir) -> Result<PathBuf> {
+    let path = home.join("report.html");
+    let page = web::render_file(&CampaignWatch::open(home.clone())?)?;
+    std::fs::write(&path, page).context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
 /// The agent of the demo.
@@ -110,7 +120,11 @@ impl DemoArgs {
         ui::out(&reports::render_terminal_summary(&campaign));
         ui::outln(&format!("files     {}", home.path().display()));
         ui::outln(&format!(
-            "next      cd {} && karve report, karve log, karve diff, karve verify",
+            "page      {}: open it in a browser; \"karve serve\" shows it live",
+            write_page(&home)?.display()
+        ));
+        ui::outln(&format!(
+            "next      cd {} && karve serve, karve report, karve log, karve diff, karve verify",
             dir.display()
         ));
         if self.agent == DemoAgent::Scripted {

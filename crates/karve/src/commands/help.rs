@@ -9,19 +9,30 @@ use std::sync::LazyLock;
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
-    ("Run", &["run", "next", "propose", "submit", "tune", "answer", "checkout", "apply"]),
+    ("Run", &["run", "next", "propose", "submit", "tune", "checkout", "apply"]),
     (
         "Look",
-        &["status", "log", "show", "why", "diff", "best", "report", "verify", "list", "clean"],
+        &["serve", "status", "log", "show", "why", "diff", "report", "verify", "list", "clean"],
     ),
-    ("Compare", &["bench", "noise", "check", "audit"]),
+    ("Compare", &["bench", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),
     ("Serve", &["agents", "mcp", "remote"]),
 ];
 
 /// Commands for scripts and editors, which the list only names.
-const PLUMBING: [&str; 8] =
-    ["queue", "devices", "exec", "roles", "messages", "schema", "completions", "man"];
+const PLUMBING: [&str; 11] = [
+    "best",
+    "queue",
+    "answer",
+    "noise",
+    "devices",
+    "exec",
+    "roles",
+    "messages",
+    "schema",
+    "completions",
+    "man",
+];
 
 /// Columns of the name of a command.
 const NAME_COLUMNS: usize = 11;
@@ -92,8 +103,9 @@ mod tests {
 
     /// Commands without `--json`: they write files, start something, or have a format of their
     /// own.
-    const WITHOUT_JSON: [&str; 14] = [
+    const WITHOUT_JSON: [&str; 15] = [
         "demo",
+        "serve",
         "new",
         "init",
         "contract",

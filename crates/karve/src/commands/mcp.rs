@@ -2,10 +2,9 @@
 
 use crate::mcp::{McpServer, StartPermission, http};
 use crate::project::ProjectArgs;
-use crate::ui;
+use crate::{loopback, ui};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process;
-use karve_os::random::secret;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -115,7 +114,7 @@ fn refuse_early(id: &serde_json::Value) {
 }
 
 async fn serve_http(server: McpServer, address: SocketAddr) -> Result<()> {
-    let listener = http::listen(address).await?;
+    let listener = loopback::listen(address, "--http").await?;
     let at = listener.local_addr().context(|| "cannot get the server address".to_owned())?;
     let (token, is_new) = token()?;
     ui::note(&format!("serving http://{at}/"));
@@ -133,7 +132,7 @@ fn token() -> Result<(String, bool)> {
             Err(CommandError::usage(format!("{TOKEN} has fewer than {TOKEN_CHARS_MIN} characters"))
                 .hint(format!("set a longer {TOKEN}, or unset it to get a new one")))
         }
-        Err(_) => Ok((format!("{:016x}{:016x}", secret()?, secret()?), true)),
+        Err(_) => Ok((loopback::fresh_token()?, true)),
     }
 }
 

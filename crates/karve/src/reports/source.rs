@@ -28,7 +28,7 @@ pub(super) struct ReportSource<'a> {
 }
 
 /// Names that must stay hidden, longest first.
-pub(super) struct HiddenNames {
+pub struct HiddenNames {
     names: Vec<String>,
 }
 
@@ -37,6 +37,11 @@ impl HiddenNames {
     pub(super) fn of(charter: &Charter) -> Self {
         let hidden = charter.cases.iter().filter(|c| c.set == CaseSet::Hidden);
         Self::withholding(hidden.map(|case| case.name.clone()))
+    }
+
+    /// The names that a campaign hides; none before its target is defined.
+    pub fn in_campaign(campaign: &Campaign) -> Option<Self> {
+        campaign.charter().map(|charter| Self::of_campaign(campaign, charter))
     }
 
     /// The same for a campaign, in which a case may have been renamed when it was shrunk.
@@ -57,7 +62,7 @@ impl HiddenNames {
     }
 
     /// The text with its line breaks, without the names.
-    pub(super) fn clean(&self, text: &str) -> String {
+    pub fn clean(&self, text: &str) -> String {
         self.names.iter().fold(text.to_owned(), |text, name| withhold(&text, name))
     }
 

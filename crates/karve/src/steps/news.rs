@@ -3,6 +3,7 @@
 
 use super::context::Context;
 use super::knowledge;
+use crate::inbox;
 use karve_core::campaign::{Campaign, Event, RoundPhase};
 use karve_core::knowledge::KnownEntry;
 use karve_os::error::Result;
@@ -14,6 +15,9 @@ const ANSWER_BYTES_MAX: u64 = 16_384;
 
 /// What changed since the last step, each as an event to record now.
 pub fn news(context: &mut Context, campaign: &Campaign) -> Result<Vec<Event>> {
+    if inbox::takes_stop(&context.dir) {
+        context.stop.request();
+    }
     let mut events = context.device_events();
     events.extend(new_answers(context, campaign));
     events.extend(new_knowledge(context, campaign)?);
@@ -23,7 +27,7 @@ pub fn news(context: &mut Context, campaign: &Campaign) -> Result<Vec<Event>> {
 
 /// The user's answers that are not in the log yet.
 fn new_answers(context: &Context, campaign: &Campaign) -> Vec<Event> {
-    let Ok(entries) = fs::read_dir(context.dir.join("inbox")) else {
+    let Ok(entries) = fs::read_dir(inbox::of(&context.dir)) else {
         return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

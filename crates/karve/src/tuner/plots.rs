@@ -1,15 +1,19 @@
-//! Three plots of a tuning run as SVG: the progress of the best, which knobs matter, and the two
-//! that matter most against each other.
+//! The plots of a tuning run as SVG: the progress of the best, which knobs matter, the two that
+//! matter most against each other, and all knobs of the best settings side by side.
 
+use super::earlier::Ranking;
 use super::session::{TuneResult, as_metric};
-use karve_core::chart::{COLORS, Chart, LEFT, Stroke, TOP, escaped};
+use karve_core::chart::{COLORS, Chart, HEIGHT, LEFT, RIGHT, Stroke, TOP, WIDTH, escaped};
 use karve_core::charter::Better;
 use karve_core::score::figure;
-use karve_numerics::grid::Grid;
-use karve_numerics::search::{self, Importance, SearchRecord, TriedSetting};
+use karve_numerics::grid::{Axis, Grid};
+use karve_numerics::search::{
+    self, Importance, Search, SearchRecord, StrategyKind, TrialResult, TriedSetting,
+};
 use karve_os::error::{Result, WithContext};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The most knobs of a plot.
 const KNOBS_MAX: usize = 12;
@@ -18,6 +22,8 @@ const VALUES_MAX: usize = 24;
 /// The width of the longest bar, and the sides of the heat map, in pixels.
 const BAR: f64 = 460.0;
 const MAP: (f64, f64) = (520.0, 300.0);
+/// The most settings that are drawn side by side, the best of them.
+const LINES_MAX: usize = 120;
 
 /// Writes the plots into a directory.
 pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
@@ -28,6 +34,7 @@ pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
         ("convergence.svg", render_convergence(record, found.better)),
         ("importance.svg", render_importance(grid, &matters)),
         ("pairs.svg", render_pairs(grid, record, &matters)),
+        ("settings.svg", render_settings(grid, record, &matters)),
     ] {
         let path = dir.join(name);
         fs::write(&path, text)
@@ -35,6 +42,85 @@ pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
             .map_err(|error| error.hint("name another directory with --svg DIR"))?;
     }
     Ok(())
+}
+
+/// The plots of what an earlier run tried: names and pictures. Nothing for a single setting.
+pub fn of_ranking(ranking: &Ranking) -> Vec<(&'static str, String)> {
+    let Some((grid, record)) = searched(ranking) else {
+        return Vec::new();
+    };
+    let matters = search::importance(&grid, &record);
+    vec![
+        ("Which knobs matter", render_importance(&grid, &matters)),
+        ("The best settings", render_settings(&grid, &record, &matters)),
+        ("The two knobs that matter most", render_pairs(&grid, &record, &matters)),
+    ]
+}
+
+/// The settings of a ranking as a grid of the values that were tried, and their results.
+fn searched(ranking: &Ranking) -> Option<(Arc<Grid>, SearchRecord)> {
+    let (first, _) = ranking.first().filter(|_| ranking.len() > 1)?;
+    let values = |name: &String| -> Vec<String> {
+        ranking.iter().filter_map(|(config, _)| config.get(name).cloned()).collect()
+    };
+    let axes: Vec<Axis> =
+        first.keys().filter_map(|name| Axis::new(name, &values(name), None).ok()).collect();
+    let rank = |config: &karve_numerics::space::KnobSetting| -> Option<Vec<u16>> {
+        let of = |axis: &Axis| {
+            let at = axis.values().iter().position(|value| config.get(axis.name()) == Some(value));
+            u16::try_from(at?).ok()
+        };
+        axes.iter().map(of).collect()
+    };
+    let settings: Vec<Vec<u16>> = ranking.iter().filter_map(|(config, _)| rank(config)).collect();
+    let grid = Arc::new(Grid::of_list(axes.clone(), settings).ok()?);
+    let mut search = Search::new(Arc::clone(&grid), StrategyKind::default(), 0, &[]);
+    for (config, value) in ranking {
+        if let Some(point) = rank(config).and_then(|ranks| grid.find(&ranks)) {
+            search.add_result(point, TrialResult::Value(*value));
+        }
+    }
+    Some((grid, search.record().clone()))
+}
+
+/// Parallel coordinates: one axis for each knob, one line for each of the best settings.
+fn render_settings(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> String {
+    let title = "The settings, the best one in orange (darker: faster)";
+    let mut chart = Chart::new(title, (0.0, 1.0), (0.0, 1.0));
+    let shown: Vec<usize> = matters.iter().take(KNOBS_MAX).map(|one| one.axis).collect();
+    let wide = WIDTH - LEFT - RIGHT + 150.0;
+    let across = |at: usize| LEFT + wide * at as f64 / (shown.len().max(2) - 1) as f64;
+    let high = HEIGHT - TOP - 74.0;
+    let up = |axis: usize, rank: u16| {
+        let last = grid.axes()[axis].values().len().max(2) - 1;
+        TOP + 20.0 + high * (1.0 - f64::from(rank) / last as f64)
+    };
+    let ranking = record.ranking();
+    let best = ranking.first().map_or(1.0, |(_, value)| *value);
+    for (place, (point, value)) in ranking.iter().take(LINES_MAX).enumerate().rev() {
+        let ranks = grid.ranks(*point);
+        let at = shown.iter().enumerate();
+        let at = at.map(|(n, axis)| format!("{:.1},{:.1}", across(n), up(*axis, ranks[*axis])));
+        let (color, wide) = if place == 0 { (COLORS[1], 3.0) } else { (COLORS[0], 1.2) };
+        let near = (best / value).clamp(0.05, 1.0).powi(2);
+        let points: Vec<String> = at.collect();
+        chart.put(&format!(
+            "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"{wide}\" \
+             stroke-opacity=\"{near:.2}\" points=\"{}\"/>",
+            points.join(" ")
+        ));
+    }
+    for (n, axis) in shown.iter().enumerate() {
+        let (x, axis) = (across(n), &grid.axes()[*axis]);
+        let every = axis.values().len().div_ceil(VALUES_MAX / 2).max(1);
+        for (rank, value) in axis.values().iter().enumerate().filter(|(at, _)| at % every == 0) {
+            let rank = u16::try_from(rank).unwrap_or(u16::MAX);
+            let label = escaped(value);
+            chart.text((x + 5.0, up(shown[n], rank) + 4.0), "start", &label);
+        }
+        chart.text((x, HEIGHT - 14.0), "middle", &escaped(axis.name()));
+    }
+    chart.finish()
 }
 
 /// Every setting in the order in which it was tried, and the best so far.

@@ -263,6 +263,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// A program that says what it says to these files.
+    pub(crate) fn of(child: Child, said: [PathBuf; 2]) -> Self {
+        Self { child, said }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

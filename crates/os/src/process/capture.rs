@@ -1,8 +1,13 @@
 //! What a command printed, in bounded memory: the first half and the last half of the bound.
 
 use std::borrow::Cow;
-use std::io::{self, PipeReader, PipeWriter, Read};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::rc::Rc;
 
 use super::sys;
 
@@ -103,12 +108,39 @@ impl Capture {
     }
 }
 
+/// Most bytes that a copy of the output has.
+const COPY_BYTES_MAX: u64 = 1 << 20;
+
+/// A file that both streams are copied to as they arrive.
+#[derive(Clone, Debug)]
+pub(super) struct OutputCopy(Rc<(File, Cell<u64>)>);
+
+impl OutputCopy {
+    /// Starts the file afresh.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(libc::O_NOFOLLOW);
+        Ok(Self(Rc::new((options.open(path)?, Cell::new(0)))))
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let (file, written) = &*self.0;
+        let sum = written.get() + bytes.len() as u64;
+        if sum <= COPY_BYTES_MAX {
+            // Whoever watches can do without it.
+            let _ = (&*file).write_all(bytes);
+            written.set(sum);
+        }
+    }
+}
+
 /// The read end of a pipe, and what was read from it.
 pub(super) struct CapturedStream<'a> {
     /// Absent once the other end is closed.
     pipe: Option<PipeReader>,
     capture: Capture,
     tap: Option<OutputTap<'a>>,
+    copy: Option<OutputCopy>,
     /// Whether the tap wants no more.
     enough: bool,
 }
@@ -124,6 +156,7 @@ impl<'a> CapturedStream<'a> {
                 pipe: Some(reader),
                 capture: Capture::new(capture_bytes),
                 tap: None,
+                copy: None,
                 enough: false,
             },
             writer,
@@ -133,6 +166,12 @@ impl<'a> CapturedStream<'a> {
     /// Sets a tap that receives the output.
     pub(super) fn tapped(mut self, tap: Option<OutputTap<'a>>) -> Self {
         self.tap = tap;
+        self
+    }
+
+    /// Sets a file that the output is copied to.
+    pub(super) fn copied(mut self, copy: Option<OutputCopy>) -> Self {
+        self.copy = copy;
         self
     }
 
@@ -154,6 +193,9 @@ impl<'a> CapturedStream<'a> {
         match pipe.read(buffer) {
             Ok(n @ 1..) => {
                 self.capture.push(&buffer[..n]);
+                if let Some(copy) = &self.copy {
+                    copy.push(&buffer[..n]);
+                }
                 if let Some(tap) = &mut self.tap
                     && !self.enough
                 {

@@ -4,11 +4,12 @@ use super::campaign_page;
 use super::round::error_row;
 use crate::reports::figures::headline;
 use crate::reports::profile::KernelComparison;
+use crate::reports::roofline;
 use crate::reports::source::ReportSource;
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, duration};
-use crate::reports::{roofline, trend};
 use karve_core::attribution::{GAP_MAX_PERCENT, attribute_rounds};
 use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, DeviceUse, strategy};
+use karve_core::campaign::{Campaign, RoundSummary};
 use karve_core::profile::Profile;
 use karve_core::spending::{AgentUsage, TurnPurpose};
 use karve_core::view::ItemView;
@@ -41,7 +42,7 @@ pub(in crate::reports) fn report_page(source: &ReportSource<'_>) -> Value {
         floors => floors(source),
         profiles => profiles(source),
         roofline => roofline::section(source),
-        has_trend => trend::is_drawn(source.campaign),
+        has_trend => is_measured(source.campaign),
         n_known => campaign.known().len(),
         measuring => measuring(source),
         attribution => attribution(source),
@@ -335,6 +336,12 @@ fn cost(source: &ReportSource<'_>) -> Option<Value> {
             is_measured => campaign.final_comparison().is_some(),
         }
     })
+}
+
+/// Whether there is a trend to draw: something was measured.
+fn is_measured(campaign: &Campaign) -> bool {
+    let measured = |round: &RoundSummary| round.shown().is_some();
+    campaign.final_comparison().is_some() || campaign.rounds().iter().any(measured)
 }
 
 #[cfg(test)]

@@ -1,0 +1,86 @@
+//! Pages of a long campaign: how soon they are there, how large they are, and how many people can
+//! look at them at once.
+
+use super::stage::{charter, cheap_commands, repository};
+use super::{Figures, Play, Size};
+use karve::web::{self, Actions, CampaignWatch};
+use karve_harness::store::CampaignDir;
+use karve_os::error::{Result, WithContext as _};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Instant;
+
+/// Cases of the campaign.
+const CASES: usize = 8;
+/// People who look at once.
+const CLIENTS: usize = 20;
+/// The token of the server.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+/// Opening the page of the whole campaign, at most.
+const OPEN_S_MAX: f64 = 1.0;
+/// The report as one file, which has the pages of its last 100 rounds.
+const FILE_MIB_MAX: f64 = 3.0;
+
+pub(super) fn measure(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<()> {
+    let repo = repository(&scratch.join("pages"))?;
+    let play = Play::start(repo, charter("pages", &cheap_commands(), size.rounds, CASES))?;
+    let dir = play.finish()?;
+    let begun = Instant::now();
+    let watch = CampaignWatch::open(dir.clone())?;
+    figures.tell("rounds", watch.campaign().rounds().len() as f64, "");
+    figures.tell("reading the log for pages", begun.elapsed().as_secs_f64(), "s");
+    let begun = Instant::now();
+    let file = web::render_file(&watch)?;
+    figures.tell("rendering the report", begun.elapsed().as_secs_f64(), "s");
+    figures.bound("the report as one file", file.len() as f64 / 1_048_576.0, "MiB", FILE_MIB_MAX);
+    served(&dir, figures)
+}
+
+/// The same from the server, for one and for many.
+fn served(dir: &CampaignDir, figures: &mut Figures) -> Result<()> {
+    let failed = || "cannot start the server".to_owned();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context(failed)?;
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.context(failed)?;
+    let at = listener.local_addr().context(failed)?;
+    let root = dir.path().parent().unwrap_or(Path::new("/")).to_owned();
+    runtime.spawn(web::serve((root, None), listener, (TOKEN.to_owned(), Actions::ReadOnly)));
+    let path = format!("/c/{}", dir.name());
+    let begun = Instant::now();
+    let bytes = get(at, &path);
+    figures.bound("the first page", begun.elapsed().as_secs_f64(), "s", OPEN_S_MAX);
+    figures.tell("its size", bytes as f64 / 1_048_576.0, "MiB");
+    let begun = Instant::now();
+    get(at, &format!("{path}/round/1"));
+    figures.tell("the page of a round", begun.elapsed().as_secs_f64(), "s");
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| get(at, &path));
+        }
+    });
+    let each = begun.elapsed().as_secs_f64() / CLIENTS as f64;
+    figures.bound("one of 20 pages asked for at once", each, "s", OPEN_S_MAX);
+    Ok(())
+}
+
+/// The size of an answer; 0 if there is none.
+fn get(at: SocketAddr, path: &str) -> usize {
+    let ask = || -> std::io::Result<usize> {
+        let mut stream = TcpStream::connect(at)?;
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {at}\r\nCookie: karve_token={TOKEN}\r\n\
+             Connection: close\r\n\r\n"
+        )?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(if answer.starts_with(b"HTTP/1.1 200") { answer.len() } else { 0 })
+    };
+    ask().unwrap_or(0)
+}

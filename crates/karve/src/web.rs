@@ -1,0 +1,18 @@
+//! Pages of campaigns: live from `karve serve`, and as one file from `karve report --html`.
+//!
+//! `pages` renders a payload as HTML; both kinds of page have the same parts, and can be read
+//! without scripts. `campaigns` follows the logs, `server` answers requests on loopback. Whatever
+//! an agent, a candidate or a profiler wrote is shown as text: it is escaped when it is printed.
+
+mod assets;
+mod campaigns;
+mod diff;
+mod guard;
+mod live;
+mod pages;
+mod server;
+
+pub use campaigns::CampaignWatch;
+pub use live::{LIVE, LiveScreen};
+pub use pages::render_file;
+pub use server::{Actions, serve};

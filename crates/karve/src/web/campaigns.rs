@@ -1,0 +1,197 @@
+//! A campaign that a page shows: its log is followed, and what the log names is read on demand.
+
+use super::guard;
+use crate::plots;
+use crate::transcript::{self, TurnView};
+use crate::tuner::earlier::journals;
+use crate::tuner::plots::of_ranking;
+use karve_core::campaign::Campaign;
+use karve_core::payload::{Follower, Payload, RoundPayload};
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Result, WithContext};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Largest line of a log.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+/// Largest patch that is shown.
+const PATCH_BYTES_MAX: usize = 1 << 20;
+/// Characters of a message of an agent, and messages of a turn: on a page, and in a file.
+const SAID_CHARS: [usize; 2] = [20_000, 600];
+const SAID_LINES: [usize; 2] = [200, 8];
+
+/// A campaign, as far as its log was read.
+#[derive(Debug)]
+pub struct CampaignWatch {
+    dir: CampaignDir,
+    follower: Follower,
+    /// How far the log was read.
+    read_bytes: u64,
+}
+
+/// What the page of a round shows beside its payload.
+#[derive(Debug, Default)]
+pub(super) struct RoundExtras {
+    /// The change.
+    pub(super) patch: String,
+    /// What the agents said.
+    pub(super) transcript: Vec<ShownTurn>,
+}
+
+/// A turn of an agent, bounded.
+#[derive(Debug, Serialize)]
+pub(super) struct ShownTurn {
+    task: String,
+    agent: String,
+    model: Option<String>,
+    brief: String,
+    lines: Vec<ShownMessage>,
+}
+
+/// A message, bounded.
+#[derive(Debug, Serialize)]
+struct ShownMessage {
+    who: String,
+    text: String,
+}
+
+impl CampaignWatch {
+    /// Reads the log of a campaign.
+    pub fn open(dir: CampaignDir) -> Result<Self> {
+        let mut watch = Self { dir, follower: Follower::default(), read_bytes: 0 };
+        watch.refresh()?;
+        Ok(watch)
+    }
+
+    /// Takes in what was added to the log. Returns whether there was anything.
+    pub fn refresh(&mut self) -> Result<bool> {
+        let path = self.dir.log();
+        let cannot = || format!("cannot read {}", path.display());
+        let mut file = File::open(&path).context(cannot)?;
+        let size = file.metadata().context(cannot)?.len();
+        if size < self.read_bytes {
+            // Another log has taken its place.
+            (self.follower, self.read_bytes) = (Follower::default(), 0);
+        }
+        if size == self.read_bytes {
+            return Ok(false);
+        }
+        file.seek(SeekFrom::Start(self.read_bytes)).context(cannot)?;
+        let mut reader = BufReader::new(file);
+        let (mut line, mut changed) = (Vec::new(), false);
+        loop {
+            line.clear();
+            let read = (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            let n = read.context(cannot)? as u64;
+            // An incomplete line is still being written.
+            if n == 0 || line.last() != Some(&b'\n') {
+                return Ok(changed);
+            }
+            let damaged = |cause: String| {
+                CommandError::usage(format!("the log {} is damaged", path.display()))
+                    .cause(cause)
+                    .hint("\"karve verify\" shows where")
+            };
+            let record = store::parse_line(&line).map_err(damaged)?;
+            self.follower.take(&record).map_err(|error| damaged(error.to_string()))?;
+            self.read_bytes += n;
+            changed = true;
+        }
+    }
+
+    /// The campaign.
+    pub fn campaign(&self) -> &Campaign {
+        self.follower.campaign()
+    }
+
+    /// Its directory.
+    pub(super) fn dir(&self) -> &CampaignDir {
+        &self.dir
+    }
+
+    /// What its page shows.
+    pub fn payload(&self) -> Payload {
+        guard::for_plots(self.campaign(), self.follower.payload())
+    }
+
+    /// What is known of the evidence while a duel is under way.
+    pub(super) fn follower(&self) -> &Follower {
+        &self.follower
+    }
+
+    /// A settled round.
+    pub fn round(&self, number: u32) -> Option<RoundPayload> {
+        self.follower.round(number)
+    }
+
+    /// That the log was judged again: it is, record by record, whenever it is read.
+    pub(super) fn verified(&self) -> Option<(bool, String)> {
+        let events = self.campaign().n_events();
+        let text = "every verdict was judged again from its readings when this page was made";
+        (events > 0).then(|| (true, format!("{events} events: {text}.")))
+    }
+
+    /// The plots of the largest sweep of knobs.
+    pub(super) fn knob_plots(&self) -> Vec<(&'static str, String)> {
+        let sweeps = journals(&self.dir.join("tune"), Path::new(""));
+        sweeps.iter().max_by_key(|sweep| sweep.len()).map(of_ranking).unwrap_or_default()
+    }
+
+    /// The change of a round and what its agents said; less of it among many rounds.
+    pub(super) fn extras(&self, round: &RoundPayload, is_among_many: bool) -> RoundExtras {
+        let at = usize::from(is_among_many);
+        let patch = round.patch.as_ref().and_then(|hash| store::get_artifact(&self.dir, hash).ok());
+        let mut patch = patch.unwrap_or_default();
+        patch.truncate(PATCH_BYTES_MAX);
+        let turns = transcript::read_logs(&self.dir, &round.session_logs);
+        RoundExtras {
+            patch: String::from_utf8_lossy(&patch).into_owned(),
+            transcript: turns.iter().map(|turn| shown(turn, at)).collect(),
+        }
+    }
+
+    /// The plots of the campaign and of each duel, by the name of their file.
+    pub fn plot_files(&self) -> Vec<(String, String)> {
+        let payload = self.payload();
+        let all = plots::of_campaign(&payload);
+        let mut files: Vec<(String, String)> =
+            all.into_iter().map(|plot| (format!("{}.svg", plot.name), plot.svg)).collect();
+        if let Some(svg) = crate::reports::render_roofline(self.campaign()) {
+            files.push(("roofline.svg".to_owned(), svg));
+        }
+        for row in &payload.rounds {
+            let number = row.view.round;
+            let duels = self.follower.duels(number);
+            for (at, trace) in duels.iter().enumerate() {
+                let name = |kind: &str| format!("round-{number}-{}-{kind}.svg", at + 1);
+                let drawn = [
+                    ("evidence", plots::evidence(trace)),
+                    ("blocks", plots::pairs(trace)),
+                    ("readings", plots::ecdf(trace)),
+                ];
+                files.extend(drawn.into_iter().filter_map(|(kind, svg)| Some((name(kind), svg?))));
+            }
+        }
+        files
+    }
+}
+
+fn shown(turn: &TurnView, at: usize) -> ShownTurn {
+    let cut = |text: &str| text.chars().take(SAID_CHARS[at]).collect::<String>();
+    let line = |line: &crate::transcript::TranscriptLine| ShownMessage {
+        who: match &line.tool {
+            Some(tool) => format!("{:?} {tool}", line.who).to_lowercase(),
+            None => format!("{:?}", line.who).to_lowercase(),
+        },
+        text: cut(&line.text),
+    };
+    ShownTurn {
+        task: turn.task.clone(),
+        agent: turn.name.clone().unwrap_or_else(|| turn.agent.clone()),
+        model: turn.model.clone(),
+        brief: cut(&turn.brief),
+        lines: turn.lines.iter().take(SAID_LINES[at]).map(line).collect(),
+    }
+}

@@ -1,0 +1,47 @@
+//! What may be shown: text without the names of hidden cases.
+
+use crate::reports::HiddenNames;
+use karve_core::campaign::Campaign;
+use karve_core::payload::Payload;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Characters of one text in a payload; longer ones are cut.
+const TEXT_CHARS: usize = 8_000;
+
+/// A text without the names.
+pub(super) fn clean_text(campaign: &Campaign, text: &str) -> String {
+    HiddenNames::in_campaign(campaign).map_or_else(|| text.to_owned(), |names| names.clean(text))
+}
+
+/// A payload as JSON whose texts do not have the names, and are bounded.
+pub(super) fn cleaned(campaign: &Campaign, payload: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(payload).unwrap_or(Value::Null);
+    if let Some(names) = HiddenNames::in_campaign(campaign) {
+        clean(&mut value, &names);
+    }
+    value
+}
+
+fn clean(value: &mut Value, names: &HiddenNames) {
+    match value {
+        Value::String(text) => {
+            let short: String = text.chars().take(TEXT_CHARS).collect();
+            *text = names.clean(&karve_os::text::visible(&short));
+        }
+        Value::Array(all) => all.iter_mut().for_each(|one| clean(one, names)),
+        Value::Object(all) => all.values_mut().for_each(|one| clean(one, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The payload with the texts cleaned that plots show.
+pub(super) fn for_plots(campaign: &Campaign, mut payload: Payload) -> Payload {
+    if let Some(names) = HiddenNames::in_campaign(campaign) {
+        for round in &mut payload.rounds {
+            round.view.title = names.clean(&round.view.title);
+            round.view.why = names.clean(&round.view.why);
+        }
+    }
+    payload
+}

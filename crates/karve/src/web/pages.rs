@@ -1,0 +1,370 @@
+//! A payload as HTML: the same parts on the live page and in the report that is one file.
+
+use super::campaigns::{CampaignWatch, RoundExtras};
+use super::live::LiveView;
+use super::{assets, diff, guard};
+use crate::plots::{self, Plot};
+use crate::reports;
+use karve_agents::template_env::strict_environment;
+use karve_core::campaign::DuelName;
+use karve_core::chart;
+use karve_core::payload::{DuelTrace, Payload, ProfileRow, RoundPayload};
+use karve_core::roles::Review;
+use karve_core::score::{figure, percent_text};
+use karve_os::error::{CommandError, ErrorKind, Result};
+use karve_os::text;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Lines of a patch on the page of a round, and in a report with all rounds.
+const DIFF_LINES: usize = 2_000;
+const DIFF_LINES_FILE: usize = 200;
+/// Most rounds whose pages are in a report; the others are in its table.
+const ROUNDS_IN_FILE: usize = 100;
+/// Most rows of the table of profiles.
+const PROFILES_MAX: usize = 40;
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
+
+const TEMPLATES: [(&str, &str); 6] = [
+    ("base.html", include_str!("templates/base.html.j2")),
+    ("overview.html", include_str!("templates/overview.html.j2")),
+    ("campaign.html", include_str!("templates/campaign.html.j2")),
+    ("parts.html", include_str!("templates/parts.html.j2")),
+    ("round_page.html", include_str!("templates/round_page.html.j2")),
+    ("round.html", include_str!("templates/round.html.j2")),
+];
+
+fn environment() -> Environment<'static> {
+    let mut environment = strict_environment();
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_loader(|name| {
+        Ok(TEMPLATES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned()))
+    });
+    let number = move |value: &Value| f64::try_from(value.clone()).ok().filter(|v| v.is_finite());
+    let of =
+        move |value: &Value, shown: fn(f64) -> String| number(value).map_or("–".to_owned(), shown);
+    environment.add_filter("ratio", move |value: Value| of(&value, |v| format!("{v:.3}x")));
+    environment.add_filter("fig", move |value: Value| of(&value, figure));
+    environment.add_filter("percent", move |v: Value| of(&v, |v| percent_text(v * 100.0)));
+    environment.add_filter("secs", move |value: Value| of(&value, seconds));
+    environment.add_filter("evidence", move |value: Value| of(&value, short_evidence));
+    environment.add_filter("interval", |value: Value| interval(&value));
+    environment.add_filter("estimate", |value: Value| {
+        let ratio = value.get_attr("ratio").ok().and_then(|v| f64::try_from(v).ok());
+        ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}x {}", interval(&value)))
+    });
+    environment.add_filter("first_word", |text: &str| {
+        text.split(' ').next().unwrap_or_default().to_owned()
+    });
+    environment
+}
+
+fn interval(value: &Value) -> String {
+    let end = |name: &str| value.get_attr(name).ok().and_then(|v| f64::try_from(v).ok());
+    match (end("low"), end("high")) {
+        (Some(low), Some(high)) => format!("[{low:.3}, {high:.3}]"),
+        _ => String::new(),
+    }
+}
+
+fn short_evidence(value: f64) -> String {
+    if value < 1e4 { format!("{value:.1}") } else { format!("{value:.0e}") }
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        v if v < 10.0 => format!("{v:.1} s"),
+        v if v < 600.0 => format!("{v:.0} s"),
+        v if v < 36_000.0 => format!("{:.0} min", v / 60.0),
+        v => format!("{:.1} h", v / 3_600.0),
+    }
+}
+
+fn render(template: &str, values: Value) -> Result<String> {
+    let page = ENVIRONMENT.get_template(template).and_then(|found| found.render(values));
+    page.map_err(|error| {
+        CommandError::new(ErrorKind::Bug, format!("the page {template} is broken"))
+            .cause(format!("{error:#}"))
+    })
+}
+
+/// A picture for a page, which sets its colors.
+fn picture(svg: &str) -> Value {
+    Value::from_safe_string(chart::inlined(svg))
+}
+
+/// The list of all campaigns.
+pub(super) fn overview(rows: &[Value], notes: &[String]) -> Result<String> {
+    render(
+        "overview.html",
+        context! { campaigns => rows.to_vec(), notes => notes.to_vec(), live_url => "/events" },
+    )
+}
+
+/// Whether a page offers what changes a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageActions {
+    /// It only shows.
+    No,
+    /// It has buttons.
+    Yes,
+}
+
+/// The page of a campaign on the server.
+pub(super) fn campaign(
+    watch: &CampaignWatch,
+    live: Option<&LiveView>,
+    actions: PageActions,
+) -> Result<String> {
+    let payload = watch.payload();
+    let name = payload.campaign.campaign.clone();
+    let page = context! {
+        live => live.map(|live| Serde(live.clone())),
+        actions => actions == PageActions::Yes,
+        live_url => format!("/c/{name}/events"),
+        round_url => format!("/c/{name}/round/"),
+        ..campaign_context(watch, &payload)
+    };
+    render("campaign.html", page)
+}
+
+/// The page of a round on the server; none if it is not settled.
+pub(super) fn round(watch: &CampaignWatch, number: u32) -> Result<Option<String>> {
+    let Some(shown) = watch.round(number) else {
+        return Ok(None);
+    };
+    let payload = watch.payload();
+    let rounds: Vec<u32> = payload.rounds.iter().map(|round| round.view.round).collect();
+    let at = rounds.iter().position(|round| *round == number);
+    let page = context! {
+        campaign => payload.campaign.campaign.clone(),
+        previous => at.and_then(|at| at.checked_sub(1)).map(|at| rounds[at]),
+        next => at.and_then(|at| rounds.get(at + 1)),
+        r => Serde(guard::cleaned(watch.campaign(), &shown)),
+        html => Value::from_safe_string(round_html(watch, &payload, &shown, RoundPlace::Page)?),
+    };
+    render("round_page.html", page).map(Some)
+}
+
+/// The report as one file, which needs no server and no network.
+pub fn render_file(watch: &CampaignWatch) -> Result<String> {
+    let payload = watch.payload();
+    let skipped = payload.rounds.len().saturating_sub(ROUNDS_IN_FILE);
+    let mut rounds = Vec::new();
+    for row in payload.rounds.iter().skip(skipped) {
+        let number = row.view.round;
+        if let Some(shown) = watch.round(number) {
+            let html = round_html(watch, &payload, &shown, RoundPlace::File)?;
+            rounds.push(context! { number, html => Value::from_safe_string(html) });
+        }
+    }
+    let json = serde_json::to_string(&guard::cleaned(watch.campaign(), &payload));
+    // No tag can begin in it, so that it ends where the script element ends.
+    let json = json.unwrap_or_default().replace('<', "\\u003c");
+    let page = context! {
+        file => true,
+        policy => assets::file_policy(),
+        css => Value::from_safe_string(assets::CSS.clone()),
+        script => Value::from_safe_string(assets::SCRIPT.clone()),
+        json => Value::from_safe_string(json),
+        round_url => "#round-",
+        rounds_html => rounds,
+        ..campaign_context(watch, &payload)
+    };
+    render("campaign.html", page)
+}
+
+fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
+    let campaign = watch.campaign();
+    let mut pictures: BTreeMap<&str, Value> = BTreeMap::new();
+    for Plot { name, svg } in plots::of_campaign(payload) {
+        pictures.insert(name, picture(&svg));
+    }
+    if let Some(svg) = reports::render_roofline(campaign) {
+        pictures.insert("roofline", picture(&svg));
+    }
+    let knobs: Vec<Value> = watch.knob_plots().iter().map(knob_part).collect();
+    let (first, last) = (payload.profiles.first(), payload.profiles.last());
+    let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
+    let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
+    let ineffective: Vec<Value> = ineffective
+        .map(|round| Value::from(Serde(guard::cleaned(campaign, &round.view))))
+        .collect();
+    let turns = payload.campaign.cost.turns.iter();
+    let turns: Vec<Value> = turns
+        .map(|(name, of)| context! { name => name.clone(), ..Value::from(Serde(*of)) })
+        .collect();
+    let mut verdicts: Vec<String> = Vec::new();
+    for round in &payload.rounds {
+        if !verdicts.contains(&round.view.verdict) {
+            verdicts.push(round.view.verdict.clone());
+        }
+    }
+    let sections = sections(payload, &pictures, !knobs.is_empty());
+    context! {
+        p => Serde(guard::cleaned(campaign, payload)),
+        gain => payload.campaign.gain(),
+        gain_note => gain_note(payload),
+        answer => answer(payload),
+        trend => pictures.get("trend"),
+        kernels => plots::kernels(first, last).map(|svg| picture(&svg)),
+        treemap => last.and_then(plots::treemap).map(|svg| picture(&svg)),
+        profiles => Serde(guard::cleaned(campaign, &payload.profiles[skip..].to_vec())),
+        price => payload.campaign.cost.per_percent.as_ref().map(reports::price_of),
+        verified => watch.verified().map(|(ok, text)| context! { ok, text }),
+        plots => pictures,
+        ineffective, turns, verdicts, knobs, sections,
+    }
+}
+
+fn knob_part((name, svg): &(&'static str, String)) -> Value {
+    context! { name => *name, svg => picture(svg) }
+}
+
+/// The parts of a page that there is something in, for the table of contents.
+fn sections(payload: &Payload, plots: &BTreeMap<&str, Value>, knobs: bool) -> Vec<Value> {
+    let always = true;
+    let has = |name: &str| plots.contains_key(name);
+    let dropped = payload.rounds.iter().any(|round| round.view.verdict == "drop");
+    [
+        ("trend", "Trend", always),
+        ("rounds", "Rounds", always),
+        ("cases", "Cases", has("cases")),
+        ("lineage", "Lineage", has("lineage")),
+        ("heatmap", "Heatmap", has("heatmap")),
+        ("roofline", "Roofline", has("roofline")),
+        ("knobs", "Knobs", knobs),
+        ("profile", "Profile", !payload.profiles.is_empty()),
+        ("cost", "Cost and time", always),
+        ("ineffective", "Not effective", dropped),
+        ("integrity", "Integrity", always),
+        ("environment", "Setup", always),
+    ]
+    .into_iter()
+    .filter(|(_, _, is_there)| *is_there)
+    .map(|(id, name, _)| context! { id, name })
+    .collect()
+}
+
+/// The first sentence of a page: what got faster, by how much, and how sure.
+fn answer(payload: &Payload) -> String {
+    let view = &payload.campaign;
+    let op = payload.target.as_ref().map_or("The kernel", |target| target.op.as_str());
+    match (view.headline, view.confirmed) {
+        (Some(headline), Some(true)) => format!(
+            "{op} is {} as fast as the original, measured again at the end on all cases.",
+            headline.describe()
+        ),
+        (Some(headline), _) => format!(
+            "No gain is proven: the final duel shows {} of the original's speed.",
+            headline.describe()
+        ),
+        (None, _) if view.kept > 0 => format!(
+            "{op} is about {:.3}x as fast as the original so far; the final duel is not measured \
+             yet.",
+            view.cumulative_ratio
+        ),
+        (None, _) => "Nothing was kept so far.".to_owned(),
+    }
+}
+
+fn gain_note(payload: &Payload) -> String {
+    let view = &payload.campaign;
+    let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
+    let interval = ends.map(|(low, high)| format!("95% interval [{low:.3}, {high:.3}]"));
+    interval.or_else(|| view.speedup_note.clone()).unwrap_or_default()
+}
+
+/// Where the page of a round is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RoundPlace {
+    /// On its own.
+    Page,
+    /// Among all others in one file.
+    File,
+}
+
+fn round_html(
+    watch: &CampaignWatch,
+    payload: &Payload,
+    shown: &RoundPayload,
+    place: RoundPlace,
+) -> Result<String> {
+    let number = shown.round.view.round;
+    let RoundExtras { patch, transcript } = watch.extras(shown, place == RoundPlace::File);
+    let lines = if place == RoundPlace::Page { DIFF_LINES } else { DIFF_LINES_FILE };
+    let patch = guard::clean_text(watch.campaign(), &patch);
+    let (files, left) = diff::read(&patch, lines);
+    let compared = shown.round.view.comparison.as_ref();
+    let title = format!("Round {number}, case by case");
+    let forest = compared.and_then(|compared| plots::forest(payload, compared, &title));
+    let kernels = plots::kernels(shown.before.as_ref(), shown.after.as_ref());
+    let cleaned = guard::cleaned(watch.campaign(), shown);
+    let page = context! {
+        r => Serde(cleaned),
+        diff => files.into_iter().map(|file| Value::from(Serde(file))).collect::<Vec<_>>(),
+        diff_left => left,
+        open => place == RoundPlace::Page,
+        duels => shown.duels.iter().map(duel).collect::<Vec<_>>(),
+        forest => forest.map(|svg| picture(&svg)),
+        kernels => kernels.map(|svg| picture(&svg)),
+        counters => counters(shown.before.as_ref(), shown.after.as_ref()),
+        tuned => shown.tuned.as_ref().map(karve_core::ladder::LadderResult::describe),
+        reviews => shown.round.view.reviews.iter().map(Review::describe).collect::<Vec<_>>(),
+        transcript => Serde(guard::cleaned(watch.campaign(), &transcript)),
+        commands => commands(&payload.campaign.campaign, shown),
+    };
+    render("round.html", page)
+}
+
+fn duel(trace: &DuelTrace) -> Value {
+    let name = match trace.duel {
+        DuelName::Round { set, .. } => format!("Duel on the {set:?} cases").to_lowercase(),
+        DuelName::Layout { variant, .. } => format!("layout {variant} of the same code"),
+        DuelName::Original { .. } => "check against the original".to_owned(),
+        DuelName::Control(_) => "A/A test".to_owned(),
+        DuelName::Final => "final duel".to_owned(),
+    };
+    let first = name.chars().next().map(|c| c.to_ascii_uppercase());
+    let name: String = first.into_iter().chain(name.chars().skip(1)).collect();
+    context! {
+        name,
+        evidence => plots::evidence(trace).map(|svg| picture(&svg)),
+        pairs => plots::pairs(trace).map(|svg| picture(&svg)),
+        ecdf => plots::ecdf(trace).map(|svg| picture(&svg)),
+    }
+}
+
+/// The counters of the first kernel, before and after.
+fn counters(before: Option<&ProfileRow>, after: Option<&ProfileRow>) -> Vec<Value> {
+    let first = |row: Option<&ProfileRow>| {
+        row.and_then(|row| row.kernels.first()).map(|kernel| kernel.counters.clone())
+    };
+    let (Some(before), after) = (first(before), first(after).unwrap_or_default()) else {
+        return Vec::new();
+    };
+    let row = |(name, value): (&String, &f64)| {
+        context! { name => name.clone(), before => *value, after => after.get(name).copied() }
+    };
+    before.iter().map(row).collect()
+}
+
+/// How to look at the round again, and to measure it again.
+fn commands(campaign: &str, shown: &RoundPayload) -> Vec<String> {
+    let number = shown.round.view.round;
+    let mut commands = vec![
+        format!("karve why {number} --campaign {campaign}"),
+        format!("karve diff {number} --campaign {campaign}"),
+    ];
+    if let Some(commit) = &shown.round.view.commit {
+        commands.push(format!("karve checkout {number} --campaign {campaign}"));
+        let (parent, commit) = (text::safe(&shown.round.parent, 40), text::safe(commit, 40));
+        commands.push(format!("karve bench {parent} {commit}"));
+    }
+    commands.push(format!("karve verify --campaign {campaign}"));
+    commands
+}

@@ -1,0 +1,486 @@
+//! The server: on loopback only, for browsers that know the token, and read-only unless the user
+//! allows more.
+
+use super::campaigns::CampaignWatch;
+use super::pages::PageActions;
+use super::{assets, guard, live, pages};
+use crate::{inbox, loopback, project};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path as UrlPath, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN,
+    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use karve_harness::commands::BUILD_OUTPUT;
+use karve_harness::git::Repo;
+use karve_harness::store::{self, CampaignDir};
+use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::{clock, files, text};
+use minijinja::{Value, context};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_stream::Stream;
+
+/// How often logs are looked at for a page that is open.
+const PACE: Duration = Duration::from_millis(250);
+/// Open pages that are updated at the same time.
+const STREAMS_MAX: usize = 64;
+/// Bytes of a form.
+const FORM_BYTES_MAX: usize = 64 << 10;
+/// Campaigns that are listed, the newest.
+const CAMPAIGNS_MAX: usize = 500;
+/// The name of the cookie.
+const COOKIE_NAME: &str = "karve_token";
+
+/// What a page may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actions {
+    /// Show.
+    ReadOnly,
+    /// Also answer questions and stop a campaign.
+    Allowed,
+}
+
+struct Hub {
+    root: PathBuf,
+    repo: Option<Repo>,
+    token: String,
+    actions: Actions,
+    watches: Mutex<BTreeMap<String, Arc<Mutex<CampaignWatch>>>>,
+    streams: Arc<tokio::sync::Semaphore>,
+}
+
+type Shared = State<Arc<Hub>>;
+
+/// Serves the campaigns under a root until the process ends.
+pub async fn serve(
+    (root, repo): (PathBuf, Option<Repo>),
+    listener: TcpListener,
+    (token, actions): (String, Actions),
+) -> Result<()> {
+    let hub = Arc::new(Hub {
+        root,
+        repo,
+        token,
+        actions,
+        watches: Mutex::default(),
+        streams: Arc::new(tokio::sync::Semaphore::new(STREAMS_MAX)),
+    });
+    let app = Router::new()
+        .route("/", get(overview))
+        .route("/events", get(overview_events))
+        .route("/c/{name}", get(campaign))
+        .route("/c/{name}/payload.json", get(payload))
+        .route("/c/{name}/events", get(events))
+        .route("/c/{name}/round/{number}", get(round))
+        .route("/c/{name}/round/{number}/payload.json", get(round_payload))
+        .route("/c/{name}/answer", post(answer))
+        .route("/c/{name}/stop", post(stop))
+        .route("/assets/page.css", get(css))
+        .route("/assets/page.js", get(script))
+        .fallback(|| async { refusal(StatusCode::NOT_FOUND, "there is no such page") })
+        .layer(middleware::from_fn_with_state(Arc::clone(&hub), guarded))
+        .layer(axum::extract::DefaultBodyLimit::max(FORM_BYTES_MAX))
+        .with_state(hub);
+    axum::serve(listener, app).await.context(|| "the server stopped".to_owned())
+}
+
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{why}\n")).into_response()
+}
+
+fn html(page: String) -> Response {
+    ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
+}
+
+fn json(value: &serde_json::Value) -> Response {
+    // No tag can begin in it, whatever a browser takes it for.
+    let text = value.to_string().replace('<', "\\u003c");
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn failed(error: &CommandError) -> Response {
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, &text::visible(&error.message))
+}
+
+/// Every request: from this host, by a page of this server, with the token.
+async fn guarded(State(hub): Shared, request: Request, next: Next) -> Response {
+    let mut response = match admission(&hub, &request) {
+        Admission::Granted => next.run(request).await,
+        Admission::WithToken => welcome(&hub, request.uri().path()),
+        Admission::Refused(status, why) => refusal(status, why),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, assets::SERVER_POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// What becomes of a request.
+enum Admission {
+    Granted,
+    /// The address has the token.
+    WithToken,
+    Refused(StatusCode, &'static str),
+}
+
+fn admission(hub: &Hub, request: &Request) -> Admission {
+    let headers = request.headers();
+    let host = header(headers, HOST.as_str());
+    if !host.is_some_and(is_loopback) {
+        let why = "this server answers only to 127.0.0.1 and localhost; use \"ssh -L\" from afar";
+        return Admission::Refused(StatusCode::FORBIDDEN, why);
+    }
+    let origin = header(headers, ORIGIN.as_str());
+    let own = host.map(|host| format!("http://{host}"));
+    let is_own = origin.is_none_or(|origin| Some(origin) == own.as_deref());
+    if !is_own || request.method() == Method::POST && origin.is_none() {
+        return Admission::Refused(StatusCode::FORBIDDEN, "the request comes from another page");
+    }
+    let is_token = |given: &str| loopback::is_same(given.as_bytes(), hub.token.as_bytes());
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    match pairs.find(|(name, _)| *name == "token") {
+        Some((_, given)) if is_token(given) => return Admission::WithToken,
+        Some(_) => return Admission::Refused(StatusCode::UNAUTHORIZED, "the token is wrong"),
+        None => {}
+    }
+    let cookies = header(headers, COOKIE.as_str()).unwrap_or_default();
+    let mut cookies = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+    let given = cookies.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
+    match given.is_some_and(is_token) {
+        true => Admission::Granted,
+        false => {
+            let why = "open the address that \"karve serve\" printed: it has the token";
+            Admission::Refused(StatusCode::UNAUTHORIZED, why)
+        }
+    }
+}
+
+/// Puts the token into a cookie, and out of the address.
+fn welcome(hub: &Hub, path: &str) -> Response {
+    let cookie = format!("{COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/", hub.token);
+    let to = if path.starts_with("//") { "/" } else { path };
+    let headers = [(LOCATION, to.to_owned()), (SET_COOKIE, cookie)];
+    (StatusCode::SEE_OTHER, headers).into_response()
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a host header names this host: another name could lead here by a trick with DNS.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    matches!(name, "localhost" | "127.0.0.1" | "::1")
+}
+
+impl Hub {
+    fn dirs(&self) -> Vec<CampaignDir> {
+        let mut dirs = store::list(&self.root).unwrap_or_default();
+        dirs.retain(|dir| project::is_of(dir, self.repo.as_ref()) && store::has_records(dir));
+        dirs.truncate(CAMPAIGNS_MAX);
+        dirs
+    }
+
+    /// The watch of a campaign, up to date; none if there is no such campaign. Names are compared
+    /// with what is there, so that none can lead out of the root.
+    fn watch(&self, name: &str) -> Result<Option<Arc<Mutex<CampaignWatch>>>> {
+        let known = self.locked().get(name).cloned();
+        let watch = match known {
+            Some(watch) => watch,
+            None => {
+                let Some(dir) = self.dirs().into_iter().find(|dir| dir.name() == name) else {
+                    return Ok(None);
+                };
+                let watch = Arc::new(Mutex::new(CampaignWatch::open(dir)?));
+                self.locked().insert(name.to_owned(), Arc::clone(&watch));
+                watch
+            }
+        };
+        locked(&watch).refresh()?;
+        Ok(Some(watch))
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Mutex<CampaignWatch>>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn locked(watch: &Mutex<CampaignWatch>) -> MutexGuard<'_, CampaignWatch> {
+    watch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs what reads files and renders where it may take its time.
+async fn in_background(
+    work: impl FnOnce() -> Result<Option<Response>> + Send + 'static,
+) -> Response {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(Some(response))) => response,
+        Ok(Ok(None)) => refusal(StatusCode::NOT_FOUND, "there is no such campaign or round"),
+        Ok(Err(error)) => failed(&error),
+        Err(_) => refusal(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made"),
+    }
+}
+
+async fn overview(State(hub): Shared) -> Response {
+    in_background(move || {
+        let (mut rows, mut notes) = (Vec::new(), Vec::new());
+        for dir in hub.dirs() {
+            match hub.watch(&dir.name()) {
+                Ok(Some(watch)) => rows.push(row(&locked(&watch))),
+                Ok(None) => {}
+                Err(error) => notes.push(format!("{}: {}", dir.name(), error.message)),
+            }
+        }
+        pages::overview(&rows, &notes).map(|page| Some(html(page)))
+    })
+    .await
+}
+
+fn row(watch: &CampaignWatch) -> Value {
+    let view = watch.campaign().view();
+    let state = match (watch.campaign().is_finished(), live::is_running(watch.dir())) {
+        (true, _) => "finished",
+        (false, true) => "running",
+        (false, false) => "paused",
+    };
+    let op = watch.campaign().charter().map(|charter| charter.target.op.clone());
+    let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
+    let interval = ends.map(|(low, high)| format!("[{low:.3}, {high:.3}]"));
+    context! {
+        name => watch.dir().name(),
+        op,
+        state,
+        rounds => view.rounds_done,
+        kept => view.kept,
+        gain => view.gain(),
+        interval => interval.or(view.speedup_note).unwrap_or_default(),
+        spent_s => view.spent_s,
+        last => clock::utc_minute(watch.payload().to_ms),
+    }
+}
+
+async fn campaign(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
+    in_background(move || {
+        let Some(watch) = hub.watch(&name)? else {
+            return Ok(None);
+        };
+        let watch = locked(&watch);
+        let actions = match hub.actions {
+            Actions::Allowed => PageActions::Yes,
+            Actions::ReadOnly => PageActions::No,
+        };
+        pages::campaign(&watch, live::view(&watch).as_ref(), actions).map(|page| Some(html(page)))
+    })
+    .await
+}
+
+async fn round(State(hub): Shared, UrlPath((name, number)): UrlPath<(String, u32)>) -> Response {
+    in_background(move || {
+        let Some(watch) = hub.watch(&name)? else {
+            return Ok(None);
+        };
+        Ok(pages::round(&locked(&watch), number)?.map(html))
+    })
+    .await
+}
+
+async fn payload(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
+    in_background(move || {
+        let Some(watch) = hub.watch(&name)? else {
+            return Ok(None);
+        };
+        let watch = locked(&watch);
+        Ok(Some(json(&guard::cleaned(watch.campaign(), &watch.payload()))))
+    })
+    .await
+}
+
+async fn round_payload(
+    State(hub): Shared,
+    UrlPath((name, number)): UrlPath<(String, u32)>,
+) -> Response {
+    in_background(move || {
+        let Some(watch) = hub.watch(&name)? else {
+            return Ok(None);
+        };
+        let watch = locked(&watch);
+        let shown = watch.round(number);
+        Ok(shown.map(|shown| json(&guard::cleaned(watch.campaign(), &shown))))
+    })
+    .await
+}
+
+/// A stream that says when a page should be loaded again.
+async fn events(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
+    stream(hub, Some(name))
+}
+
+async fn overview_events(State(hub): Shared) -> Response {
+    stream(hub, None)
+}
+
+fn stream(hub: Arc<Hub>, name: Option<String>) -> Response {
+    let Ok(place) = Arc::clone(&hub.streams).try_acquire_owned() else {
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
+    };
+    let changes = changes(hub, name, place);
+    Sse::new(changes).keep_alive(KeepAlive::default()).into_response()
+}
+
+type SseResult = std::result::Result<SseEvent, Infallible>;
+
+/// An event whenever the state of one campaign, or of any, has changed.
+fn changes(
+    hub: Arc<Hub>,
+    name: Option<String>,
+    place: tokio::sync::OwnedSemaphorePermit,
+) -> impl Stream<Item = SseResult> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    tokio::spawn(async move {
+        let _place = place;
+        let mut last = None;
+        loop {
+            let (hub, name) = (Arc::clone(&hub), name.clone());
+            let state = tokio::task::spawn_blocking(move || fingerprint(&hub, name.as_deref()));
+            let state = state.await.unwrap_or_default();
+            // The first one too: the page may be older than its stream.
+            if last.as_ref() != Some(&state)
+                && sender.send(Ok(SseEvent::default().event("changed").data(&state))).await.is_err()
+            {
+                return;
+            }
+            if sender.is_closed() {
+                return;
+            }
+            last = Some(state);
+            tokio::time::sleep(PACE).await;
+        }
+    });
+    tokio_stream::wrappers::ReceiverStream::new(receiver)
+}
+
+/// What changes when a page would: the sizes of the logs, and what runs.
+fn fingerprint(hub: &Hub, name: Option<&str>) -> String {
+    let of = |dir: &CampaignDir| {
+        let size = |path: PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let note = files::read(&dir.join(live::LIVE), 16 << 10).unwrap_or_default();
+        let note = files::sha256_hex(&note);
+        format!("{}-{}-{}", size(dir.log()), size(dir.join(BUILD_OUTPUT)), &note[..8])
+    };
+    match name {
+        Some(name) => of(&CampaignDir::new(&hub.root, name)),
+        None => hub.dirs().iter().map(of).collect::<Vec<_>>().join(" "),
+    }
+}
+
+async fn answer(State(hub): Shared, UrlPath(name): UrlPath<String>, body: String) -> Response {
+    act(hub, name, move |watch| {
+        let given = form_value(&body, "text").unwrap_or_default();
+        inbox::put_answer(watch.dir(), watch.campaign(), &given)
+    })
+    .await
+}
+
+async fn stop(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
+    act(hub, name, |watch| inbox::ask_to_stop(watch.dir())).await
+}
+
+async fn act(
+    hub: Arc<Hub>,
+    name: String,
+    action: impl FnOnce(&CampaignWatch) -> Result<()> + Send + 'static,
+) -> Response {
+    if hub.actions == Actions::ReadOnly {
+        let why = "this server only shows: start it with \"karve serve --allow-actions\"";
+        return refusal(StatusCode::FORBIDDEN, why);
+    }
+    in_background(move || {
+        let Some(watch) = hub.watch(&name)? else {
+            return Ok(None);
+        };
+        action(&locked(&watch))?;
+        let to = [(LOCATION, format!("/c/{name}"))];
+        Ok(Some((StatusCode::SEE_OTHER, to).into_response()))
+    })
+    .await
+}
+
+/// A field of a form.
+fn form_value(body: &str, name: &str) -> Option<String> {
+    let mut pairs = body.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(known, _)| *known == name)?;
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (first, byte) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            (b'+', _) => {
+                bytes.push(b' ');
+                rest = after;
+            }
+            (first, _) => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+async fn css() -> Response {
+    ([(CONTENT_TYPE, "text/css; charset=utf-8")], Body::from(assets::CSS.as_str())).into_response()
+}
+
+async fn script() -> Response {
+    let kind = [(CONTENT_TYPE, "text/javascript; charset=utf-8")];
+    (kind, Body::from(assets::SCRIPT.as_str())).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_host_are_answered() {
+        for host in ["127.0.0.1:7", "localhost", "localhost:80", "[::1]:80", "127.0.0.1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:7", "127.0.0.1.nip.io", "", "[::2]"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_decoded() {
+        let value = |body: &str| form_value(body, "text");
+        assert_eq!(value("a=1&text=try+64%25%21").as_deref(), Some("try 64%!"));
+        assert_eq!(value("text=%zz%4").as_deref(), Some("%zz%4"));
+        assert_eq!(value("other=1"), None);
+    }
+}

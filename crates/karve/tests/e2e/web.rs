@@ -1,0 +1,286 @@
+//! Pages of campaigns: what a browser shows, and whom the server refuses.
+
+mod browser;
+
+use crate::e2e::lab::{Lab, Running, wait_until};
+use browser::Browser;
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A running server: the address with the token, without the address, and the token.
+struct Served {
+    address: String,
+    host: String,
+    token: String,
+    _running: Running,
+}
+
+fn serve(lab: &Lab, args: &[&str]) -> Served {
+    let said = lab.beside("served");
+    let file = std::fs::File::create(&said).unwrap();
+    let mut command = lab.command(&["serve"]);
+    let child = command.args(args).stdout(file).spawn().unwrap();
+    let running = Running::of(child, [said.clone(), said.clone()]);
+    wait_until("the server to start", || running.shows("token="));
+    let address = std::fs::read_to_string(&said).unwrap().trim().to_owned();
+    let (place, token) = address.split_once("?token=").unwrap();
+    let host = place.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let token = token.to_owned();
+    Served { address, host, token, _running: running }
+}
+
+impl Served {
+    /// The answer to a request: status, headers and text.
+    fn asks(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let status = text.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, text)
+    }
+
+    /// The same as a browser asks that has the token.
+    fn gets(&self, path: &str) -> (u16, String) {
+        let headers = format!("Host: {}\r\nCookie: karve_token={}\r\n", self.host, self.token);
+        self.asks("GET", path, &headers, "")
+    }
+}
+
+/// A finished campaign.
+fn finished(tree: &str) -> Lab {
+    let lab = Lab::new(tree);
+    lab.karve(&["run", "--yes"]).ends(0);
+    lab
+}
+
+#[test]
+fn only_a_browser_of_this_host_with_the_token_is_answered() {
+    let lab = finished("gains");
+    let served = serve(&lab, &[]);
+    let (host, token) = (&served.host, &served.token);
+    let cookie = format!("Cookie: karve_token={token}\r\n");
+    let own = format!("Host: {host}\r\n");
+    for (headers, want) in [
+        (format!("{own}{cookie}"), 200),
+        (own.clone(), 401),
+        (format!("{own}Cookie: karve_token={}\r\n", "0".repeat(32)), 401),
+        (format!("Host: evil.example\r\n{cookie}"), 403),
+        (format!("Host: localhost.evil.example\r\n{cookie}"), 403),
+        (format!("{own}{cookie}Origin: http://evil.example\r\n"), 403),
+        (format!("{own}{cookie}Origin: null\r\n"), 403),
+        (format!("{own}{cookie}Origin: http://{host}\r\n"), 200),
+    ] {
+        assert_eq!(served.asks("GET", "/", &headers, "").0, want, "{headers}");
+    }
+    let (status, text) = served.asks("GET", &format!("/?token={token}"), &own, "");
+    assert_eq!(status, 303);
+    assert!(text.contains("HttpOnly; SameSite=Strict"), "{text}");
+    assert_eq!(served.asks("GET", "/?token=wrong", &own, "").0, 401);
+    for path in ["/c/..%2f..%2fetc", "/c/%2e%2e", "/c/../../etc/passwd", "/c/toy/round/99", "/x"] {
+        assert_eq!(served.gets(path).0, 404, "{path}");
+    }
+    assert_eq!(served.gets("/c/toy/round/-1").0, 400);
+    let (status, text) = served.gets("/c/toy");
+    assert_eq!(status, 200);
+    assert!(text.contains("content-security-policy: default-src 'none'"), "{text}");
+    lab.karve(&["serve", "--at", "0.0.0.0:0"]).ends(2).complains(&["other hosts", "--at"]);
+}
+
+#[test]
+fn nothing_can_be_done_unless_the_user_allows_it() {
+    let lab = finished("gains");
+    let served = serve(&lab, &[]);
+    let may = format!(
+        "Host: {0}\r\nCookie: karve_token={1}\r\nOrigin: http://{0}\r\n",
+        served.host, served.token
+    );
+    for path in ["/c/toy/stop", "/c/toy/answer"] {
+        let (status, text) = served.asks("POST", path, &may, "text=x");
+        assert_eq!(status, 403, "{text}");
+        assert!(text.contains("--allow-actions"), "{text}");
+    }
+    drop(served);
+    let served = serve(&lab, &["--allow-actions"]);
+    let cookie = format!("Host: {0}\r\nCookie: karve_token={1}\r\n", served.host, served.token);
+    assert_eq!(served.asks("POST", "/c/toy/stop", &cookie, "").0, 403, "without an origin");
+    let may = format!("{cookie}Origin: http://{}\r\n", served.host);
+    // The campaign is finished: it takes no answers, and there is nothing to stop.
+    assert_eq!(served.asks("POST", "/c/toy/answer", &may, "text=x").0, 500);
+}
+
+#[test]
+fn a_page_asks_a_running_campaign_to_stop_after_its_step() {
+    let lab = Lab::new("gains");
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("a record", || !lab.log().is_empty());
+    let served = serve(&lab, &["--allow-actions"]);
+    let may = format!(
+        "Host: {0}\r\nCookie: karve_token={1}\r\nOrigin: http://{0}\r\n",
+        served.host, served.token
+    );
+    let answered = served.asks("POST", "/c/toy/answer", &may, "text=try+%3Cb%3E+tiles");
+    assert_eq!(answered.0, 303, "{}", answered.1);
+    assert_eq!(served.asks("POST", "/c/toy/stop", &may, "").0, 303);
+    running.wait().ends(130);
+    lab.karve(&["run", "--yes"]).ends(0);
+    let answers = lab.events("answered");
+    assert_eq!(answers[0]["text"], "try <b> tiles");
+    assert!(!lab.campaign("live.json").exists(), "only while it runs");
+}
+
+#[test]
+fn the_values_of_the_page_are_those_of_the_report() {
+    let lab = finished("gains");
+    let served = serve(&lab, &[]);
+    let (_, text) = served.gets("/c/toy/payload.json");
+    let payload: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let report = lab.karve(&["report", "--json"]).ends(0).json();
+    assert_eq!(payload["version"], 1);
+    for part in ["campaign", "final", "environment"] {
+        assert_eq!(payload[part], report[part], "{part}");
+    }
+    let rounds = report["rounds"].as_array().unwrap();
+    for (at, round) in rounds.iter().enumerate() {
+        for (name, value) in round.as_object().unwrap() {
+            assert_eq!(&payload["rounds"][at][name], value, "round {at}: {name}");
+        }
+        let path = format!("/c/toy/round/{}/payload.json", at + 1);
+        let (status, text) = served.gets(&path);
+        assert_eq!(status, 200);
+        let shown: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        assert_eq!(shown["round"]["verdict"], round["verdict"]);
+    }
+}
+
+#[test]
+fn a_browser_follows_a_campaign_and_opens_its_report_without_a_network() {
+    let Some(mut browser) = Browser::start() else { return };
+    let lab = Lab::new("gains");
+    let running = lab.start(&["run", "--yes"]);
+    wait_until("a record", || !lab.log().is_empty());
+    let served = serve(&lab, &[]);
+    browser.looks((1280, 800), "light");
+    browser.opens(&served.address);
+    browser.waits_for("document.querySelectorAll('tr[data-row]').length === 1");
+    browser.opens(&format!("http://{}/c/toy", served.host));
+    running.wait().ends(0);
+    browser.waits_for("!document.querySelector('[data-part=live]')");
+    let answer = browser.value("document.querySelector('.answer').textContent");
+    assert!(answer.as_str().unwrap().contains("the final duel shows"), "{answer}");
+    assert!(browser.value("+document.body.dataset.updates || 0").as_u64() > Some(0));
+    check_page(&mut browser, &lab);
+    // From the table to a round by keys, to the next one, and up again.
+    browser.presses("j");
+    browser.presses("Enter");
+    browser.waits_for("location.pathname.endsWith('/round/1') && !!document.body?.dataset.ready");
+    let parts = "document.querySelectorAll('.round svg').length >= 4";
+    assert_eq!(browser.value(parts), json!(true));
+    browser.presses("n");
+    browser.waits_for("location.pathname.endsWith('/round/2') && !!document.body?.dataset.ready");
+    browser.presses("u");
+    browser.waits_for("location.pathname.endsWith('/c/toy') && !!document.body?.dataset.ready");
+    assert_eq!(browser.problems(), Vec::<String>::new());
+    browser.call("Page.navigate", &json!({"url": "about:blank"}));
+    drop(served);
+
+    let file = lab.beside("report.html");
+    let path = file.display().to_string();
+    lab.karve(&["report", "--html", &path]).ends(0);
+    let offline = json!({"offline": true, "latency": 0, "downloadThroughput": 0,
+        "uploadThroughput": 0});
+    browser.call("Network.emulateNetworkConditions", &offline);
+    let before = browser.requests().len();
+    browser.opens(&format!("file://{path}"));
+    check_page(&mut browser, &lab);
+    assert_eq!(browser.value("document.querySelectorAll('article.round').length"), json!(5));
+    for (size, scheme) in [((1280, 900), "dark"), ((768, 1024), "light"), ((390, 844), "dark")] {
+        browser.looks(size, scheme);
+        browser.opens(&format!("file://{path}"));
+        let fits = "document.documentElement.scrollWidth <= innerWidth";
+        assert_eq!(browser.value(fits), json!(true), "{size:?}");
+    }
+    let asked = browser.requests().split_off(before);
+    let elsewhere = |url: &&String| !(url.starts_with("file://") || url.starts_with("data:"));
+    assert_eq!(asked.iter().find(elsewhere), None);
+    assert_eq!(browser.problems(), Vec::<String>::new());
+}
+
+/// Every part is drawn, the filter works, and the values are those of the report.
+#[track_caller]
+fn check_page(browser: &mut Browser, lab: &Lab) {
+    let parts = "[...document.querySelectorAll('[data-part]')].map(p => p.dataset.part).join(' ')";
+    let parts = browser.value(parts);
+    let parts = parts.as_str().unwrap();
+    for part in ["head", "trend", "rounds", "cases", "lineage", "heatmap", "cost", "integrity"] {
+        assert!(parts.contains(part), "no {part} in {parts}");
+    }
+    browser.waits_for("!!document.querySelector('[data-chart=trend] .uplot canvas')");
+    let rounds = browser.value("document.querySelectorAll('table[data-rounds] tbody tr').length");
+    let report = lab.karve(&["report", "--json"]).ends(0).json();
+    assert_eq!(rounds.as_u64(), Some(report["rounds"].as_array().unwrap().len() as u64));
+    let headline = report["campaign"]["headline"]["ratio"].as_f64().unwrap();
+    let shown = browser.value("document.querySelector('.cards dd.big').textContent");
+    assert_eq!(shown.as_str().unwrap(), format!("{headline:.3}x"));
+    browser.presses("/");
+    for key in ["d", "r", "o", "p"] {
+        browser.presses(key);
+    }
+    let visible = "[...document.querySelectorAll('table[data-rounds] tbody tr')]
+        .filter(r => !r.hidden).map(r => r.dataset.verdict).join(' ')";
+    let visible = browser.value(visible);
+    let dropped = report["rounds"].as_array().unwrap().iter();
+    let dropped = dropped.filter(|round| round["verdict"] == "drop").count();
+    assert!(visible.as_str().unwrap().split_whitespace().count() >= dropped);
+    browser.presses("Escape");
+    browser.value("document.querySelector('[data-filter] input').value = ''");
+    browser
+        .value("document.querySelector('[data-filter] input').dispatchEvent(new Event('input'))");
+}
+
+#[test]
+fn what_an_agent_wrote_is_shown_as_text() {
+    let lab = Lab::new("gains");
+    let evil = "<script>document.title='owned'</script><img src=x onerror=alert(1)>";
+    lab.replace("script/round-1/propose.sh", "halve the work", evil);
+    lab.commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let file = lab.beside("report.html");
+    lab.karve(&["report", "--html", &file.display().to_string()]).ends(0);
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert!(!page.contains("<script>document") && !page.contains("<img"), "it is not escaped");
+    assert!(!page.contains('\u{1b}'));
+    let served = serve(&lab, &[]);
+    for path in ["/", "/c/toy", "/c/toy/round/1", "/c/toy/payload.json"] {
+        let (status, text) = served.gets(path);
+        assert_eq!(status, 200, "{path}");
+        assert!(!text.contains("<img src=x"), "{path}");
+    }
+    let Some(mut browser) = Browser::start() else { return };
+    browser.opens(&format!("file://{}", file.display()));
+    assert_ne!(browser.value("document.title"), json!("owned"));
+    assert_eq!(browser.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn plots_are_files_too() {
+    let lab = finished("gains");
+    let dir = lab.beside("plots");
+    lab.karve(&["report", "--svg", &dir.display().to_string()]).ends(0).shows(&["plots in"]);
+    for name in ["trend.svg", "cases.svg", "lineage.svg", "round-1-1-evidence.svg"] {
+        let svg = std::fs::read_to_string(dir.join(name)).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
+    }
+    let there = dir.join("trend.svg").join("x.html").display().to_string();
+    lab.karve(&["report", "--html", &there]).ends(3).complains(&["--html FILE"]);
+}
