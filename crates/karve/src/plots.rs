@@ -44,11 +44,6 @@ pub fn of_campaign(payload: &Payload) -> Vec<Plot> {
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }
 
-/// The trend alone, which reports embed.
-pub fn trend(payload: &Payload) -> Option<String> {
-    trend::trend(payload)
-}
-
 /// The color of a verdict.
 fn color_of(verdict: &str) -> &'static str {
     match verdict {

@@ -43,10 +43,8 @@ use view::{campaign_page, candidate_page, manifest_page, message_page, report_pa
 pub const REPORT: &str = "REPORT.md";
 
 /// Files that exist only once a campaign is finished.
-pub const AT_THE_END: [&str; 3] = [REPORT, roofline::PLOT, TREND];
-
-/// The path of the trend.
-const TREND: &str = "trend.svg";
+pub const AT_THE_END: [&str; 6] =
+    [REPORT, roofline::PLOT, "trend.svg", "cases.svg", "heatmap.svg", "lineage.svg"];
 
 /// How many characters of the reason why a campaign ended are shown.
 const WHY_MAX: usize = 1_000;
@@ -79,10 +77,11 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
     files.extend(rounds.flat_map(|round| of_round(&source, round)));
     if campaign.is_finished() {
         files.push(file(REPORT.to_owned(), render_final_report(campaign)));
-        let roof = roofline::render_plot(&source).map(|svg| (roofline::PLOT, svg));
-        let trend = plots::trend(&payload(&source)).map(|svg| (TREND, svg));
-        let plots = roof.into_iter().chain(trend);
-        files.extend(plots.map(|(path, svg)| file(path.to_owned(), svg)));
+        let roof = roofline::render_plot(&source);
+        files.extend(roof.map(|svg| file(roofline::PLOT.to_owned(), svg)));
+        let drawn = plots::of_campaign(&payload(&source)).into_iter();
+        let drawn = drawn.map(|plot| file(format!("{}.svg", plot.name), plot.svg));
+        files.extend(drawn.filter(|file| AT_THE_END.contains(&file.path.as_str())));
     }
     files
 }
@@ -92,6 +91,7 @@ fn payload(source: &ReportSource<'_>) -> Payload {
     let mut payload = Payload::of(source.campaign);
     for round in &mut payload.rounds {
         round.view.title = source.clean(&round.view.title);
+        round.view.why = source.clean(&round.view.why);
     }
     payload
 }

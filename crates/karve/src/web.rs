@@ -13,6 +13,8 @@ mod pages;
 mod server;
 
 pub use campaigns::CampaignWatch;
+#[cfg(test)]
+pub(crate) use guard::cleaned;
 pub use live::{LIVE, LiveScreen};
 pub use pages::render_file;
 pub use server::{Actions, serve};

@@ -5,6 +5,7 @@ mod played;
 
 use super::text::{bounded, code, escaped, fenced, gain, number, one_line, percent, wrapped, yaml};
 use super::*;
+use crate::web;
 use karve_core::campaign::{Event, Record};
 use karve_core::charter::{Better, Charter, ClockRule};
 use karve_core::hypothesis::Direction;
@@ -147,6 +148,9 @@ fn hidden_cases_are_told_by_nothing_that_an_agent_may_read() {
             assert!(!text.to_lowercase().contains(HIDDEN), "{name}:\n{text}");
             assert!(!text.contains("700"), "{name}:\n{text}");
         }
+        let payload = web::cleaned(&campaign, &Payload::of(&campaign)).to_string();
+        assert!(!payload.to_lowercase().contains(HIDDEN), "{payload}");
+        assert!(!payload.contains("expected 1"), "{payload}");
     }
     assert!(text_of(&campaign, "REPORT.md").contains("| hidden case 1 | hidden |"));
 }

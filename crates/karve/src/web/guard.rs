@@ -15,7 +15,7 @@ pub(super) fn clean_text(campaign: &Campaign, text: &str) -> String {
 }
 
 /// A payload as JSON whose texts do not have the names, and are bounded.
-pub(super) fn cleaned(campaign: &Campaign, payload: &impl Serialize) -> Value {
+pub(crate) fn cleaned(campaign: &Campaign, payload: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(payload).unwrap_or(Value::Null);
     if let Some(names) = HiddenNames::in_campaign(campaign) {
         clean(&mut value, &names);
