@@ -12,6 +12,7 @@
 //! start.rs      finding the repository, its state, making a new one
 //! history.rs    trees, files, differences, logs
 //! memory.rs     cached facts about objects, so that git need not be called again
+//! patch.rs      the change between two commits, and the tree that it makes
 //! refs.rs       refs with an expected old value
 //! worktree.rs   making and removing worktrees, whatever a crash left behind
 //! submodule.rs  filling the submodules of a worktree from the user's checkout
@@ -29,6 +30,7 @@ mod compare;
 mod detached;
 mod history;
 mod memory;
+mod patch;
 mod refs;
 mod scratch;
 mod start;
@@ -48,6 +50,7 @@ pub use candidate::{
 };
 pub use detached::HistoryAccess;
 pub use history::{FileStat, PatchResult, TreeEntry, reads_answer};
+pub use patch::PatchedTree;
 pub use refs::ExpectedRef;
 pub use start::{CheckoutHead, GitVersion, NewFile, init_with, version};
 pub use survey::{ChangeKind, WorktreeChange};

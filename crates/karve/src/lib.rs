@@ -6,6 +6,7 @@
 
 pub mod agenda;
 pub mod bench;
+pub mod bundle;
 pub mod checks;
 pub mod commands;
 pub mod config;

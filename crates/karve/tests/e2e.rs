@@ -14,6 +14,7 @@
 mod agents;
 mod apis;
 mod bench;
+mod bundle;
 mod campaign;
 mod cheats;
 mod clean;

@@ -88,6 +88,12 @@ fn the_first_campaign_of_the_book_runs_to_its_end() {
     assert_eq!(dirt, "", "the checkout is not touched");
     let text = fs::read_to_string(home.path().join("pull-request.md")).unwrap();
     assert!(text.contains("Optimize dot"), "{text}");
+    let blocks = marked_blocks("docs/report.md", "bundle");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &dot, home.path()));
+    for part in ["sha256    ", "patch     the original with it is", "every verdict matches"] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! `karve report`.
 
 use super::history::repo_of;
-use crate::project::ProjectArgs;
+use crate::project::{LoadedCampaign, ProjectArgs};
 use crate::web::CampaignWatch;
-use crate::{publish, reports, ui, web};
+use crate::{bundle, publish, reports, ui, web};
 use karve_harness::store::{CampaignDir, Store};
 use karve_os::error::{Result, WithContext};
-use karve_os::text;
+use karve_os::text::counted;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
   karve report > report.md
   karve report --html report.html     the whole campaign as one page that needs no network
   karve report --svg plots            every plot as a file
+  karve report --bundle claim.tar.gz  all that another person needs to check it
   karve report --rebuild              write every derived file again from the log")]
 pub struct ReportArgs {
     /// Print JSON
@@ -30,12 +31,19 @@ pub struct ReportArgs {
     /// Delete and rebuild the derived files of the campaign's directory
     #[arg(long)]
     rebuild: bool,
+    /// Write one archive with the log, the artifacts, the patch and how to check them; it names the
+    /// hidden cases, and `karve verify FILE` checks it
+    #[arg(long, value_name = "FILE", conflicts_with = "rebuild")]
+    bundle: Option<PathBuf>,
 }
 
 impl ReportArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let opened = place.open()?;
+        if let Some(file) = &self.bundle {
+            return self.write_bundle(place, &opened, &place.here()?.join(file));
+        }
         let campaign = &opened.campaign;
         if self.rebuild {
             // A running campaign writes the same files.
@@ -76,8 +84,47 @@ impl ReportArgs {
             for (name, svg) in &plots {
                 write(&to.join(name), svg.as_bytes(), "--svg DIR")?;
             }
-            ui::outln(&format!("{} in {}", text::counted(plots.len(), "plot"), to.display()));
+            ui::outln(&format!("{} in {}", counted(plots.len(), "plot"), to.display()));
         }
+        Ok(())
+    }
+
+    fn write_bundle(
+        &self,
+        place: &ProjectArgs,
+        opened: &LoadedCampaign,
+        target: &Path,
+    ) -> Result<()> {
+        let written = bundle::pack(&opened.dir, &repo_of(place, opened)?, target)?;
+        if self.json {
+            ui::out_json(&serde_json::json!({
+                "file": target,
+                "files": written.files,
+                "bytes": written.bytes,
+                "sha256": written.sha256,
+                "bundle": written.facts,
+            }));
+            return Ok(());
+        }
+        let facts = &written.facts;
+        let size = format!("{:.1} KiB", written.bytes as f64 / 1024.0);
+        let files = counted(written.files, "file");
+        ui::outln(&format!("bundle    {} ({files}, {size})", target.display()));
+        ui::outln(&format!("sha256    {}", written.sha256));
+        if !facts.finished {
+            ui::outln("note      the campaign is not finished: there is no final duel in it");
+        }
+        if !facts.left_out.is_empty() {
+            let n = counted(facts.left_out.len(), "artifact");
+            ui::outln(&format!("left out  {n}, too large or gone; README.md in it lists them"));
+        }
+        if !facts.hidden_cases.is_empty() {
+            let n = counted(facts.hidden_cases.len(), "hidden case");
+            ui::outln(&format!(
+                "reveals   the names of {n}: keep it from agents that work on this"
+            ));
+        }
+        ui::next_step("\"karve verify FILE\" checks it, here or elsewhere");
         Ok(())
     }
 }

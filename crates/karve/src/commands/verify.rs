@@ -1,5 +1,7 @@
 //! `karve verify`: judges every round again from the stored samples.
 
+mod bundled;
+
 use super::history::repo_of;
 use crate::project::ProjectArgs;
 use crate::{checks, refs, reports, ui};
@@ -13,16 +15,25 @@ use karve_os::{files, text};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 /// Judge every round again from the stored samples, and report any difference
 ///
 /// Checks the verdicts, the artifacts against their hashes, the commits against their trees, the
 /// read-only files of every kept commit against the baseline's, and the branch.
+///
+/// With a bundle: checks every file against its hash, the verdicts, the artifacts, and that the
+/// rest was rendered from the log, without the repository. In a clone that has the original commit,
+/// also that the patch gives the final kernel.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve verify
-  karve verify --campaign matmul_c_cpu_202601010000 --json")]
+  karve verify --campaign matmul_c_cpu_202601010000 --json
+  karve verify matmul.tar.gz        a bundle from \"karve report --bundle\"")]
 pub struct VerifyArgs {
+    /// A bundle that `karve report --bundle` wrote [default: the campaign of this project]
+    #[arg(value_name = "BUNDLE")]
+    bundle: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -38,11 +49,21 @@ struct VerifyReport {
     commits: usize,
     differences: Vec<String>,
     stale_files: Vec<String>,
+    /// What is particular to a bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle: Option<bundled::BundleChecks>,
 }
 
 impl VerifyArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
+        if let Some(path) = &self.bundle {
+            let (findings, claim) = bundled::check(place, path)?;
+            if !self.json {
+                ui::out(&claim);
+            }
+            return self.conclude(&findings);
+        }
         let dir = place.pick()?;
         let mut findings = VerifyReport::default();
         let (campaign, records) = judge_again(&dir, &mut findings)?;
@@ -51,7 +72,7 @@ impl VerifyArgs {
         let opened = crate::project::LoadedCampaign { dir, records, campaign };
         let repo = repo_of(place, &opened)?;
         check_candidates(&repo, &opened.campaign, &mut findings)?;
-        check_artifacts(&opened.dir, &opened.records, &mut findings);
+        check_artifacts(&opened.dir, &opened.records, &BTreeSet::new(), &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
         for name in refs::lost_refs(&repo, &opened.campaign)? {
             let name = format!("no ref {name}; \"karve run --campaign NAME\" restores it");
@@ -63,7 +84,11 @@ impl VerifyArgs {
                 findings.stale_files.push(file.path);
             }
         }
-        self.show(&findings);
+        self.conclude(&findings)
+    }
+
+    fn conclude(&self, findings: &VerifyReport) -> Result<()> {
+        self.show(findings);
         if findings.differences.is_empty() {
             return Ok(());
         }
@@ -71,7 +96,10 @@ impl VerifyArgs {
             ErrorKind::Negative,
             format!("found {}", counted(findings.differences.len(), "difference")),
         )
-        .hint("do not trust the verdicts named above; \"karve show ROUND\" has the details"))
+        .hint(match findings.bundle {
+            None => "do not trust the verdicts named above; \"karve show ROUND\" has the details",
+            Some(_) => "do not trust it; get a new one from \"karve report --bundle FILE\"",
+        }))
     }
 
     fn show(&self, findings: &VerifyReport) {
@@ -87,11 +115,18 @@ impl VerifyArgs {
             counted(findings.artifacts, "artifact"),
             counted(findings.commits, "commit")
         ));
+        for line in findings.bundle.iter().flat_map(|bundle| bundle.lines()) {
+            ui::outln(&line);
+        }
         for difference in &findings.differences {
             ui::outln(&format!("differs   {}", text::safe(difference, 300)));
         }
         for path in &findings.stale_files {
-            ui::outln(&format!("stale     {path}; rebuild it with \"karve report --rebuild\""));
+            let rebuild = match &findings.bundle {
+                None => "rebuild it with \"karve report --rebuild\"",
+                Some(_) => "another version of karve rendered it",
+            };
+            ui::outln(&format!("stale     {path}; {rebuild}"));
         }
         if findings.differences.is_empty() {
             ui::outln("every verdict matches its samples");
@@ -178,11 +213,16 @@ fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut VerifyRepor
 
 /// Every artifact that an event names is still what was stored: patches, including those of
 /// variants that were not chosen, session logs, profiles, and unusable output.
-fn check_artifacts(dir: &CampaignDir, records: &[Record], findings: &mut VerifyReport) {
+fn check_artifacts(
+    dir: &CampaignDir,
+    records: &[Record],
+    left_out: &BTreeSet<&str>,
+    findings: &mut VerifyReport,
+) {
     let mut seen = BTreeSet::new();
     for record in records {
         for hash in record.event.artifacts() {
-            if !seen.insert(hash) {
+            if left_out.contains(hash) || !seen.insert(hash) {
                 continue;
             }
             findings.artifacts += 1;
@@ -264,7 +304,7 @@ mod tests {
         let records = [variant(&dir, 0), variant(&dir, 1)];
         let found = |records: &[Record]| {
             let mut findings = VerifyReport::default();
-            check_artifacts(&dir, records, &mut findings);
+            check_artifacts(&dir, records, &BTreeSet::new(), &mut findings);
             assert_eq!(findings.artifacts, 4);
             findings.differences.len()
         };
@@ -304,7 +344,7 @@ mod tests {
         let hash = store::put_artifact(&dir, b"said\n").unwrap();
         let check = |records: &[Record]| {
             let mut findings = VerifyReport::default();
-            check_artifacts(&dir, records, &mut findings);
+            check_artifacts(&dir, records, &BTreeSet::new(), &mut findings);
             findings
         };
         // An older log names none.
