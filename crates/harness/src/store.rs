@@ -8,6 +8,10 @@
 //!                   logs/ rounds/   derived, can be deleted and rebuilt
 //! ```
 
+mod tail;
+
+pub use tail::{LogNews, LogTail};
+
 use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files::{remove_temporary, sha256_file, sha256_hex, write_atomic};
@@ -156,7 +160,10 @@ pub fn parse_log(path: &Path, mut reader: impl BufRead) -> Result<LoadedLog> {
         let last = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
         match parse_line(&line) {
             Ok(record) => {
-                loaded.campaign.record(&record).map_err(|error| damaged(path, &loaded, &error))?;
+                loaded
+                    .campaign
+                    .record(&record)
+                    .map_err(|error| damaged(path, loaded.records.len() + 1, &error))?;
                 loaded.records.push(record);
                 loaded.good_bytes += n as u64;
             }
@@ -165,7 +172,7 @@ pub fn parse_log(path: &Path, mut reader: impl BufRead) -> Result<LoadedLog> {
                 loaded.torn_bytes = n as u64;
                 return Ok(loaded);
             }
-            Err(error) => return Err(damaged(path, &loaded, &error)),
+            Err(error) => return Err(damaged(path, loaded.records.len() + 1, &error)),
         }
     }
 }
@@ -198,8 +205,7 @@ fn other_format(path: &Path) -> CommandError {
         .hint("read it with the karve that wrote it; \"karve --version\" names this one")
 }
 
-fn damaged(path: &Path, loaded: &LoadedLog, error: &dyn std::fmt::Display) -> CommandError {
-    let line = loaded.records.len() + 1;
+fn damaged(path: &Path, line: usize, error: &dyn std::fmt::Display) -> CommandError {
     CommandError::environment(format!(
         "the log {} is damaged at line {line}",
         path.display()

@@ -38,6 +38,7 @@ pub mod spin;
 pub mod status;
 pub mod tune;
 pub mod verify;
+pub mod watch;
 pub mod why;
 pub mod worker;
 
@@ -94,6 +95,7 @@ enum CliCommand {
     Knowledge(knowledge::KnowledgeArgs),
     Roofline(roofline::RooflineArgs),
     Status(status::StatusArgs),
+    Watch(watch::WatchArgs),
     Log(history::LogArgs),
     Show(history::ShowArgs),
     Why(why::WhyArgs),
@@ -154,6 +156,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Knowledge(command) => command.run(place),
         CliCommand::Roofline(command) => command.run(place),
         CliCommand::Status(command) => command.run(place),
+        CliCommand::Watch(command) => command.run(place),
         CliCommand::Log(command) => command.run(place),
         CliCommand::Show(command) => command.run(place),
         CliCommand::Why(command) => command.run(place),
@@ -209,6 +212,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Serve(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
-        C::Why(_) | C::Names(_) | C::Relay(_) => false,
+        C::Why(_) | C::Names(_) | C::Relay(_) | C::Watch(_) => false,
     }
 }

@@ -30,6 +30,7 @@ pub mod roles;
 pub mod session;
 pub mod steps;
 pub mod transcript;
+pub mod tui;
 pub mod tuner;
 pub mod ui;
 pub mod web;

@@ -1,11 +1,13 @@
 //! Screens. They read the campaign's view and decide nothing.
 
+pub mod gauges;
 mod jsonl;
 mod plain;
 mod progress;
 mod step_text;
 pub mod style;
 pub mod template;
+pub mod terminal;
 
 pub use jsonl::JsonLinesScreen;
 use karve_os::text;

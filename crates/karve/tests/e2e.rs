@@ -61,6 +61,7 @@ mod tidy;
 mod tilegym;
 mod tune;
 mod unproven;
+mod watch;
 mod web;
 mod workflows;
 mod zoo;

@@ -88,6 +88,10 @@ fn the_first_campaign_of_the_book_runs_to_its_end() {
     assert_eq!(dirt, "", "the checkout is not touched");
     let text = fs::read_to_string(home.path().join("pull-request.md")).unwrap();
     assert!(text.contains("Optimize dot"), "{text}");
+    let blocks = marked_blocks("docs/watch.md", "watch");
+    assert_eq!(blocks.len(), 1);
+    let said = stdout(&sh(&blocks[0], &dot, home.path()));
+    assert!(said.contains("1 log  2 evidence  3 diff  4 transcript"), "{said}");
     let blocks = marked_blocks("docs/report.md", "bundle");
     assert_eq!(blocks.len(), 1);
     let said = stdout(&sh(&blocks[0], &dot, home.path()));

@@ -12,7 +12,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "next", "propose", "submit", "tune", "checkout", "apply"]),
     (
         "Look",
-        &["serve", "status", "log", "show", "why", "diff", "report", "verify", "list", "clean"],
+        &[
+            "watch", "serve", "status", "log", "show", "why", "diff", "report", "verify", "list",
+            "clean",
+        ],
     ),
     ("Compare", &["bench", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),
@@ -103,7 +106,7 @@ mod tests {
 
     /// Commands without `--json`: they write files, start something, or have a format of their
     /// own.
-    const WITHOUT_JSON: [&str; 15] = [
+    const WITHOUT_JSON: [&str; 16] = [
         "demo",
         "serve",
         "new",
@@ -111,6 +114,7 @@ mod tests {
         "contract",
         "install",
         "answer",
+        "watch",
         "mcp",
         "schema",
         "completions",

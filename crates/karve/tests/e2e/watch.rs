@@ -1,0 +1,182 @@
+//! `karve watch` in a real terminal: it draws, follows the log, and gives the terminal back.
+
+use crate::e2e::lab::{Lab, Said, wait_until};
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Leaves the screen of its own and shows the cursor, as terminals understand it.
+const RESTORED: [&str; 2] = ["\u{1b}[?1049l", "\u{1b}[?25h"];
+
+const GREEN: &str = "\u{1b}[38;5;2";
+const COLUMNS: usize = 100;
+const ROWS: usize = 30;
+
+/// A karve in a terminal of 100 columns and 30 rows, made by script(1).
+struct InTerminal {
+    child: Child,
+    shown: PathBuf,
+    pid: PathBuf,
+}
+
+impl InTerminal {
+    /// None where there is no script(1).
+    fn start(lab: &Lab, args: &str, env: &[(&str, &str)]) -> Option<Self> {
+        let known = Command::new("script").arg("--version").stdout(Stdio::null()).status();
+        if !known.is_ok_and(|status| status.success()) {
+            println!("skipped: script(1) is not installed");
+            return None;
+        }
+        let (shown, pid) = (lab.beside("shown"), lab.beside("pid"));
+        let karve = env!("CARGO_BIN_EXE_karve");
+        let line = format!(
+            "stty cols {COLUMNS} rows {ROWS}; echo $$ > {}; exec {karve} {args}",
+            pid.display()
+        );
+        let mut command = lab.command_of("script");
+        command.args(["--quiet", "--return", "--flush", "--command", &line]).arg("/dev/null");
+        command.env("TERM", "xterm-256color").env("SHELL", "/bin/sh").env_remove("NO_COLOR");
+        command.envs(env.iter().copied());
+        let file = fs::File::create(&shown).unwrap();
+        command.stdin(Stdio::piped()).stdout(file).stderr(Stdio::null());
+        Some(Self { child: command.spawn().unwrap(), shown, pid })
+    }
+
+    /// Everything that was written to the terminal.
+    fn written(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.shown).unwrap()).into_owned()
+    }
+
+    /// What a person sees by now.
+    fn screen(&self) -> String {
+        let mut cells = vec![vec![' '; COLUMNS]; ROWS];
+        let (mut row, mut column) = (0, 0);
+        let written = self.written();
+        let mut parts = written.split("\u{1b}[");
+        let mut draw = |text: &str, row: usize, column: &mut usize| {
+            for c in text.chars().filter(|c| !c.is_control()) {
+                if let Some(cell) = cells.get_mut(row).and_then(|row| row.get_mut(*column)) {
+                    *cell = c;
+                }
+                *column += 1;
+            }
+        };
+        draw(parts.next().unwrap_or_default(), row, &mut column);
+        for part in parts {
+            let end = part.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+            let (code, text) = part.split_at(end);
+            if let (Some('H'), Some((y, x))) = (text.chars().next(), code.split_once(';')) {
+                (row, column) = (y.parse::<usize>().unwrap() - 1, x.parse::<usize>().unwrap() - 1);
+            }
+            draw(text.get(1..).unwrap_or_default(), row, &mut column);
+        }
+        cells.iter().map(|row| row.iter().collect::<String>() + "\n").collect()
+    }
+
+    #[track_caller]
+    fn shows(&self, part: &str) {
+        wait_until(part, || self.screen().contains(part));
+    }
+
+    fn types(&mut self, keys: &str) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
+    }
+
+    fn signals(&self, name: &str) {
+        let pid = fs::read_to_string(&self.pid).unwrap();
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-s", name, pid.trim()]).status().unwrap().success());
+    }
+
+    /// Waits for its end, and returns all that it showed.
+    #[track_caller]
+    fn ends(mut self, code: i32) -> String {
+        let status = self.child.wait().unwrap();
+        let text = self.written();
+        assert_eq!(status.code(), Some(code), "{text}");
+        text
+    }
+}
+
+impl Drop for InTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_draws_in_a_terminal_quits_on_q_and_gives_it_back() {
+    let lab = Lab::new("gains");
+    lab.karve(&["run", "--yes"]).ends(0);
+    let Some(mut watch) = InTerminal::start(&lab, "watch", &[]) else {
+        return;
+    };
+    watch.shows("q quit");
+    watch.types("gj3");
+    watch.shows("+TIME=50");
+    watch.types("4");
+    watch.shows("karve   ");
+    watch.types("q");
+    let text = watch.ends(0);
+    for part in ["halve the work", "2.500x", GREEN, RESTORED[0], RESTORED[1]] {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    // Ctrl-C quits too; a signal and a panic give the terminal back as well.
+    let Some(mut watch) = InTerminal::start(&lab, "watch", &[("NO_COLOR", "1")]) else {
+        return;
+    };
+    watch.shows("q quit");
+    watch.types("\u{3}");
+    let text = watch.ends(0);
+    assert!(!text.contains(GREEN), "no color:\n{text}");
+    for signal in ["TERM", "HUP", "INT"] {
+        let Some(watch) = InTerminal::start(&lab, "watch", &[]) else {
+            return;
+        };
+        watch.shows("q quit");
+        watch.signals(signal);
+        let text = watch.ends(130);
+        assert!(RESTORED.iter().all(|part| text.contains(part)), "{signal}:\n{text}");
+    }
+    let panics = [("KARVE_TEST_PANIC", "watch")];
+    let Some(watch) = InTerminal::start(&lab, "watch", &panics) else {
+        return;
+    };
+    wait_until("the panic", || watch.written().contains("panicked at"));
+    let text = watch.written();
+    let (before, after) = text.split_once("panicked at").unwrap();
+    assert!(before.contains(RESTORED[0]), "{before}\n{after}");
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use() {
+    let lab = Lab::new("gains");
+    lab.karve(&["watch"]).ends(2).complains(&["there is no campaign", "karve run"]);
+    lab.dies("after:30");
+    lab.karve(&["watch"]).ends(2).complains(&["is not a terminal", "karve watch --once"]);
+    let said = lab.karve(&["watch", "--once"]).ends(0);
+    said.shows(&["rounds", "+  2.000x halve the work", "1 log  2 evidence"]);
+    let log = lab.campaign("events.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replacen("\"seq\":4", "\"seq\":9", 1)).unwrap();
+    lab.karve(&["watch"]).ends(3).complains(&["the log is damaged", "karve verify"]);
+}
+
+#[test]
+fn it_follows_a_campaign_that_is_running() {
+    let lab = Lab::new("gains");
+    lab.dies("after:3");
+    let Some(mut watch) = InTerminal::start(&lab, "watch", &[]) else {
+        return;
+    };
+    watch.shows("none kept yet");
+    lab.karve(&["run", "--yes"]).ends(0);
+    watch.shows("original against final");
+    watch.types("q");
+    watch.ends(0);
+    let said: Said = lab.karve(&["verify"]);
+    said.ends(0);
+}
