@@ -159,6 +159,10 @@ pub struct RoundPayload {
     pub round: RoundRow,
     /// The hypothesis.
     pub hypothesis: Option<Hypothesis>,
+    /// The numbers that it was decided by.
+    pub numbers: Vec<String>,
+    /// What would change the verdict.
+    pub would_change: Vec<String>,
     /// Each result of the gate, in order.
     pub gates: Vec<GateRow>,
     /// The duels of the round, in order.
@@ -306,7 +310,11 @@ fn trend(campaign: &Campaign) -> Vec<TrendRow> {
         TrendRow {
             round: round.number,
             verdict: round.verdict.word(),
-            estimate: round.shown().map(|comparison| over(&comparison.overall)),
+            // What was measured against the original needs no product of gains.
+            estimate: match &round.check {
+                Some(check) => Some(check.comparison.overall),
+                None => round.shown().map(|comparison| over(&comparison.overall)),
+            },
             best,
         }
     };

@@ -14,7 +14,7 @@ pub use tail::{LogNews, LogTail};
 
 use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
-use karve_os::files::{remove_temporary, sha256_file, sha256_hex, write_atomic};
+use karve_os::files::{self, remove_temporary, sha256_file, sha256_hex, write_atomic};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,8 @@ const LOCK: &str = "lock";
 const DIE: &str = "KARVE_TEST_DIE";
 /// Maximum length of a log line; karve writes no longer one.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Largest artifact that is read.
+const ARTIFACT_BYTES_MAX: u64 = 256 << 20;
 /// The number of records in which the base of a campaign is found.
 const FIRST_RECORDS: usize = 8;
 
@@ -358,7 +360,8 @@ pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
 /// Reads an artifact and checks it against the hash in its name.
 pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
     let path = dir.join("artifacts").join(hash);
-    let bytes = fs::read(&path).context(|| format!("cannot read {}", path.display()))?;
+    let read = files::read(&path, ARTIFACT_BYTES_MAX);
+    let bytes = read.context(|| format!("cannot read {}", path.display()))?;
     if sha256_hex(&bytes) != hash {
         return Err(CommandError::environment(format!(
             "{} does not match its hash",

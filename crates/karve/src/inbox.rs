@@ -36,7 +36,11 @@ pub fn put_answer(dir: &CampaignDir, campaign: &Campaign, text: &str) -> Result<
 }
 
 /// Asks the process that runs a campaign to stop after its step.
-pub fn ask_to_stop(dir: &CampaignDir) -> Result<()> {
+pub fn ask_to_stop(dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
+    if campaign.is_finished() {
+        return Err(CommandError::usage("the campaign is finished")
+            .hint("\"karve report\" shows its result"));
+    }
     files::write_atomic(&made(dir)?.join(STOP), b"")
 }
 
@@ -47,6 +51,10 @@ pub fn takes_stop(dir: &CampaignDir) -> bool {
 
 fn made(dir: &CampaignDir) -> Result<PathBuf> {
     let inbox = of(dir);
+    if fs::symlink_metadata(&inbox).is_ok_and(|meta| meta.is_symlink()) {
+        return Err(CommandError::environment(format!("{} is a link", inbox.display()))
+            .hint("remove it; \"karve answer\" makes a directory in its place"));
+    }
     fs::create_dir_all(&inbox).context(|| format!("cannot create {}", inbox.display()))?;
     Ok(inbox)
 }

@@ -46,6 +46,9 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 
 /// Reads the end of a plain file, at most `bytes_max` bytes.
 pub fn read_tail(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if fs::symlink_metadata(path)?.is_symlink() {
+        return Err(io::Error::other("it is a link"));
+    }
     let mut file = open(path)?;
     let size = file.metadata()?.len();
     file.seek(io::SeekFrom::Start(size.saturating_sub(bytes_max)))?;

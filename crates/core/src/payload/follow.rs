@@ -202,10 +202,13 @@ impl Follower {
     pub fn round(&self, number: u32) -> Option<RoundPayload> {
         let rounds = self.campaign.rounds();
         let round = rounds.iter().find(|round| round.number == number)?;
+        let why = self.campaign.why(number)?;
         Some(RoundPayload {
             version: PAYLOAD_VERSION,
             round: RoundRow::of(&self.campaign, round),
             hypothesis: round.hypothesis.as_deref().cloned(),
+            numbers: why.numbers,
+            would_change: why.would_change,
             gates: self.gates.get(&number).cloned().unwrap_or_default(),
             duels: self.duels(number).to_vec(),
             tuned: round.tuned.as_deref().cloned(),

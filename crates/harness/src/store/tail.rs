@@ -32,6 +32,11 @@ impl LogTail {
         Self { path: dir.log(), offset: 0, records: 0 }
     }
 
+    /// How many bytes were read.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The next records, at most `records_max`; nothing is waited for. A last line that is not
     /// complete, or not readable, is left for the next call: it is being written, or will be cut
     /// off.

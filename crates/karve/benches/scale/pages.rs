@@ -75,8 +75,9 @@ fn get(at: SocketAddr, path: &str) -> usize {
         let mut stream = TcpStream::connect(at)?;
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: {at}\r\nCookie: karve_token={TOKEN}\r\n\
-             Connection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: {at}\r\nCookie: karve_token_{}={TOKEN}\r\n\
+             Connection: close\r\n\r\n",
+            at.port()
         )?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;

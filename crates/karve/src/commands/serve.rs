@@ -47,7 +47,7 @@ impl ServeArgs {
             let at = listener.local_addr().context(|| "cannot get the address".to_owned())?;
             let token = loopback::fresh_token()?;
             let page = match &place.campaign {
-                Some(name) => format!("/c/{name}"),
+                Some(_) => format!("/c/{}", place.pick()?.name()),
                 None => "/".to_owned(),
             };
             let address = format!("http://{at}{page}?token={token}");

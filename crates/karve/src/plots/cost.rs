@@ -31,7 +31,9 @@ pub(super) fn cost(payload: &Payload) -> Option<String> {
     };
     let rounds = &payload.rounds;
     let ms: f64 = rounds.iter().map(|round| round.view.spent_s * 1e3).sum();
-    curve(format!("time: {}", seconds(ms as u64)), COLORS[0], &|at| rounds[at].view.spent_s);
+    curve(format!("time in rounds: {}", seconds(ms as u64)), COLORS[0], &|at| {
+        rounds[at].view.spent_s
+    });
     let tokens: u64 = rounds.iter().map(|round| round.usage.tokens).sum();
     curve(format!("tokens: {tokens}"), COLORS[1], &|at| rounds[at].usage.tokens as f64);
     let usd: f64 = rounds.iter().map(|round| round.usage.usd).sum();

@@ -85,7 +85,7 @@ fn searched(ranking: &Ranking) -> Option<(Arc<Grid>, SearchRecord)> {
 
 /// Parallel coordinates: one axis for each knob, one line for each of the best settings.
 fn render_settings(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> String {
-    let title = "The settings, the best one in orange (darker: faster)";
+    let title = "The settings, the best one in orange (stronger: faster)";
     let mut chart = Chart::new(title, (0.0, 1.0), (0.0, 1.0));
     let shown: Vec<usize> = matters.iter().take(KNOBS_MAX).map(|one| one.axis).collect();
     let wide = WIDTH - LEFT - RIGHT + 150.0;

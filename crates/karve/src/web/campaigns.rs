@@ -7,15 +7,13 @@ use crate::tuner::earlier::journals;
 use crate::tuner::plots::of_ranking;
 use karve_core::campaign::Campaign;
 use karve_core::payload::{Follower, Payload, RoundPayload};
-use karve_harness::store::{self, CampaignDir};
-use karve_os::error::{CommandError, Result, WithContext};
+use karve_harness::store::{self, CampaignDir, LogTail};
+use karve_os::error::{CommandError, Result};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Largest line of a log.
-const LINE_BYTES_MAX: u64 = 64 << 20;
+/// Records that are taken in at once.
+const RECORDS_MAX: usize = 10_000;
 /// Largest patch that is shown.
 const PATCH_BYTES_MAX: usize = 1 << 20;
 /// Characters of a message of an agent, and messages of a turn: on a page, and in a file.
@@ -28,7 +26,7 @@ pub struct CampaignWatch {
     dir: CampaignDir,
     follower: Follower,
     /// How far the log was read.
-    read_bytes: u64,
+    tail: LogTail,
 }
 
 /// What the page of a round shows beside its payload.
@@ -60,44 +58,37 @@ struct ShownMessage {
 impl CampaignWatch {
     /// Reads the log of a campaign.
     pub fn open(dir: CampaignDir) -> Result<Self> {
-        let mut watch = Self { dir, follower: Follower::default(), read_bytes: 0 };
+        let tail = LogTail::new(&dir);
+        let mut watch = Self { dir, follower: Follower::default(), tail };
         watch.refresh()?;
+        if watch.campaign().n_events() == 0 {
+            let log = watch.dir.log();
+            return Err(CommandError::usage(format!("{} has no records", log.display()))
+                .hint("\"karve list\" shows the campaigns; \"karve run\" starts one"));
+        }
         Ok(watch)
     }
 
     /// Takes in what was added to the log. Returns whether there was anything.
     pub fn refresh(&mut self) -> Result<bool> {
-        let path = self.dir.log();
-        let cannot = || format!("cannot read {}", path.display());
-        let mut file = File::open(&path).context(cannot)?;
-        let size = file.metadata().context(cannot)?.len();
-        if size < self.read_bytes {
-            // Another log has taken its place.
-            (self.follower, self.read_bytes) = (Follower::default(), 0);
-        }
-        if size == self.read_bytes {
-            return Ok(false);
-        }
-        file.seek(SeekFrom::Start(self.read_bytes)).context(cannot)?;
-        let mut reader = BufReader::new(file);
-        let (mut line, mut changed) = (Vec::new(), false);
+        let mut changed = false;
         loop {
-            line.clear();
-            let read = (&mut reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-            let n = read.context(cannot)? as u64;
-            // An incomplete line is still being written.
-            if n == 0 || line.last() != Some(&b'\n') {
+            let news = self.tail.poll(RECORDS_MAX)?;
+            if news.restarted {
+                self.follower = Follower::default();
+            }
+            for record in &news.records {
+                self.follower.take(record).map_err(|error| {
+                    let log = self.dir.log();
+                    CommandError::usage(format!("the log {} is damaged", log.display()))
+                        .cause(error)
+                        .hint("\"karve verify\" shows where")
+                })?;
+                changed = true;
+            }
+            if !news.more {
                 return Ok(changed);
             }
-            let damaged = |cause: String| {
-                CommandError::usage(format!("the log {} is damaged", path.display()))
-                    .cause(cause)
-                    .hint("\"karve verify\" shows where")
-            };
-            let record = store::parse_line(&line).map_err(damaged)?;
-            self.follower.take(&record).map_err(|error| damaged(error.to_string()))?;
-            self.read_bytes += n;
-            changed = true;
         }
     }
 
@@ -130,13 +121,28 @@ impl CampaignWatch {
     pub(super) fn verified(&self) -> Option<(bool, String)> {
         let events = self.campaign().n_events();
         let text = "every verdict was judged again from its readings when this page was made";
-        (events > 0).then(|| (true, format!("{events} events: {text}.")))
+        let size = std::fs::metadata(self.dir.log()).map_or(0, |meta| meta.len());
+        match size.saturating_sub(self.tail.offset()) {
+            0 => Some((true, format!("{events} events: {text}."))),
+            torn => Some((
+                false,
+                format!(
+                    "{events} events: {text}; {torn} bytes at the end of the \
+                log are not a record (or are being written)."
+                ),
+            )),
+        }
     }
 
     /// The plots of the largest sweep of knobs.
     pub(super) fn knob_plots(&self) -> Vec<(&'static str, String)> {
         let sweeps = journals(&self.dir.join("tune"), Path::new(""));
-        sweeps.iter().max_by_key(|sweep| sweep.len()).map(of_ranking).unwrap_or_default()
+        let largest = sweeps.into_iter().max_by_key(Vec::len).unwrap_or_default();
+        let names = |config: karve_numerics::space::KnobSetting| {
+            let clean = |text: String| guard::plot_text(self.campaign(), &text);
+            config.into_iter().map(|(name, value)| (clean(name), clean(value))).collect()
+        };
+        of_ranking(&largest.into_iter().map(|(config, value)| (names(config), value)).collect())
     }
 
     /// The change of a round and what its agents said; less of it among many rounds.
@@ -161,8 +167,17 @@ impl CampaignWatch {
         if let Some(svg) = crate::reports::render_roofline(self.campaign()) {
             files.push(("roofline.svg".to_owned(), svg));
         }
+        for (at, (_, svg)) in self.knob_plots().into_iter().enumerate() {
+            files.push((format!("knobs-{}.svg", at + 1), svg));
+        }
+        let (first, last) = (payload.profiles.first(), payload.profiles.last());
+        files.extend(plots::kernels(first, last).map(|svg| ("kernels.svg".to_owned(), svg)));
         for row in &payload.rounds {
             let number = row.view.round;
+            let title = format!("Round {number}, case by case");
+            let compared = row.view.comparison.as_ref();
+            let forest = compared.and_then(|shown| plots::forest(&payload, shown, &title));
+            files.extend(forest.map(|svg| (format!("round-{number}-cases.svg"), svg)));
             let duels = self.follower.duels(number);
             for (at, trace) in duels.iter().enumerate() {
                 let name = |kind: &str| format!("round-{number}-{}-{kind}.svg", at + 1);

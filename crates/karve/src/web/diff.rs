@@ -9,6 +9,9 @@ use std::ops::Range;
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 300;
 
+/// Words of a line that have a color; a line with more has none.
+const WORDS_MAX: usize = 40;
+
 /// A file of a patch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct DiffFile {
@@ -119,6 +122,10 @@ fn painted(source: &str, place: &Range<usize>, words: &[(Range<usize>, TokenKind
     let mut html = String::new();
     let mut at = place.start;
     let first = words.partition_point(|(bytes, _)| bytes.end <= place.start);
+    let last = words.partition_point(|(bytes, _)| bytes.start < place.end);
+    // A long table of numbers is not easier to read in color.
+    let words = if last - first > WORDS_MAX { &[][..] } else { words };
+    let first = first.min(words.len());
     for (bytes, kind) in words[first..].iter().take_while(|(bytes, _)| bytes.start < place.end) {
         let (start, end) = (bytes.start.max(at), bytes.end.min(place.end));
         html.push_str(&escaped(source.get(at..start).unwrap_or_default()));

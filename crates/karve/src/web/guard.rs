@@ -2,7 +2,7 @@
 
 use crate::reports::HiddenNames;
 use karve_core::campaign::Campaign;
-use karve_core::payload::Payload;
+use karve_core::payload::{Payload, ProfileRow};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -30,18 +30,37 @@ fn clean(value: &mut Value, names: &HiddenNames) {
             *text = names.clean(&karve_os::text::visible(&short));
         }
         Value::Array(all) => all.iter_mut().for_each(|one| clean(one, names)),
-        Value::Object(all) => all.values_mut().for_each(|one| clean(one, names)),
+        Value::Object(all) => {
+            let shown = std::mem::take(all).into_iter().map(|(key, mut one)| {
+                clean(&mut one, names);
+                (names.clean(&karve_os::text::visible(&key)), one)
+            });
+            *all = shown.collect();
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
+/// A text for a plot: without the names, and without what turns around what follows.
+pub(super) fn plot_text(campaign: &Campaign, text: &str) -> String {
+    clean_text(campaign, &karve_os::text::plain(text))
+}
+
 /// The payload with the texts cleaned that plots show.
 pub(super) fn for_plots(campaign: &Campaign, mut payload: Payload) -> Payload {
-    if let Some(names) = HiddenNames::in_campaign(campaign) {
-        for round in &mut payload.rounds {
-            round.view.title = names.clean(&round.view.title);
-            round.view.why = names.clean(&round.view.why);
-        }
+    let shown = |text: &mut String| *text = plot_text(campaign, text);
+    for round in &mut payload.rounds {
+        shown(&mut round.view.title);
+        shown(&mut round.view.why);
     }
+    payload.profiles.iter_mut().for_each(|profile| for_kernel_plot(campaign, profile));
+    payload.target.iter_mut().for_each(|target| shown(&mut target.op));
     payload
+}
+
+/// The same for one profile.
+pub(super) fn for_kernel_plot(campaign: &Campaign, profile: &mut ProfileRow) {
+    for kernel in &mut profile.kernels {
+        kernel.name = plot_text(campaign, &kernel.name);
+    }
 }

@@ -7,7 +7,7 @@ use crate::ui::{Screen, describe_step};
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_core::measurement::Conditions;
 use karve_harness::commands::BUILD_OUTPUT;
-use karve_harness::store::{self, CampaignDir};
+use karve_harness::store::CampaignDir;
 use karve_os::device::{Notice, NoticeSink, lease};
 use karve_os::{clock, files, text};
 use serde::{Deserialize, Serialize};
@@ -59,9 +59,12 @@ pub(super) struct LiveView {
 
 /// Whether a process works on a campaign now.
 pub(super) fn is_running(dir: &CampaignDir) -> bool {
-    let note = read_note(dir);
-    store::was_killed(dir)
-        && note.is_some_and(|note| Path::new(&format!("/proc/{}", note.pid)).exists())
+    // The number of a process that has ended may be that of another one now.
+    let holder = files::read_text(&dir.join("lock"), BYTES_MAX).unwrap_or_default();
+    read_note(dir).is_some_and(|note| {
+        holder.starts_with(&format!("process {} ", note.pid))
+            && Path::new(&format!("/proc/{}", note.pid)).exists()
+    })
 }
 
 fn read_note(dir: &CampaignDir) -> Option<LiveNote> {
@@ -84,7 +87,7 @@ pub(super) fn view(watch: &CampaignWatch) -> Option<LiveView> {
         step: describe_step(campaign, &step),
         done,
         total: left.map_or(0, |left| left.blocks_max),
-        said: text::safe(&note.said, SAID_CHARS),
+        said: guard::clean_text(campaign, &text::safe(&note.said, SAID_CHARS)),
         host: watch.follower().conditions().map(host_line).unwrap_or_default(),
         devices: lease_lines(),
         tail: match running {
@@ -135,7 +138,9 @@ impl LiveFile {
             state.1 = Some(Instant::now());
             // Pages can do without it.
             if let Ok(bytes) = serde_json::to_vec(&state.0) {
-                let _ = files::write_derived(&self.path, &bytes);
+                // A page never sees half of it.
+                let new = self.path.with_extension("json.new");
+                let _ = fs::write(&new, &bytes).and_then(|()| fs::rename(&new, &self.path));
             }
         }
     }

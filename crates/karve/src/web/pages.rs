@@ -11,6 +11,8 @@ use karve_core::chart;
 use karve_core::payload::{DuelTrace, Payload, ProfileRow, RoundPayload};
 use karve_core::roles::Review;
 use karve_core::score::{figure, percent_text};
+use karve_numerics::case::CaseSet;
+use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::text;
 use minijinja::value::Serde;
@@ -21,6 +23,8 @@ use std::sync::LazyLock;
 /// Lines of a patch on the page of a round, and in a report with all rounds.
 const DIFF_LINES: usize = 2_000;
 const DIFF_LINES_FILE: usize = 200;
+/// From this size on, rounds of a report are shortened, so that it stays below 3 MB.
+const FILE_BYTES: usize = 1_600_000;
 /// Most rounds whose pages are in a report; the others are in its table.
 const ROUNDS_IN_FILE: usize = 100;
 /// Most rows of the table of profiles.
@@ -154,11 +158,13 @@ pub(super) fn round(watch: &CampaignWatch, number: u32) -> Result<Option<String>
 pub fn render_file(watch: &CampaignWatch) -> Result<String> {
     let payload = watch.payload();
     let skipped = payload.rounds.len().saturating_sub(ROUNDS_IN_FILE);
-    let mut rounds = Vec::new();
+    let (mut rounds, mut bytes) = (Vec::new(), 0);
     for row in payload.rounds.iter().skip(skipped) {
         let number = row.view.round;
         if let Some(shown) = watch.round(number) {
-            let html = round_html(watch, &payload, &shown, RoundPlace::File)?;
+            let place = if bytes < FILE_BYTES { RoundPlace::File } else { RoundPlace::Short };
+            let html = round_html(watch, &payload, &shown, place)?;
+            bytes += html.len();
             rounds.push(context! { number, html => Value::from_safe_string(html) });
         }
     }
@@ -208,6 +214,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
     context! {
         p => Serde(guard::cleaned(campaign, payload)),
         gain => payload.campaign.gain(),
+        times => times(payload),
         gain_note => gain_note(payload),
         answer => answer(payload),
         trend => pictures.get("trend"),
@@ -276,7 +283,28 @@ fn gain_note(payload: &Payload) -> String {
     let view = &payload.campaign;
     let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
     let interval = ends.map(|(low, high)| format!("95% interval [{low:.3}, {high:.3}]"));
-    interval.or_else(|| view.speedup_note.clone()).unwrap_or_default()
+    let trust = view.self_reported.map(|_| "self-reported".to_owned());
+    let parts: Vec<String> =
+        interval.into_iter().chain(view.speedup_note.clone()).chain(trust).collect();
+    parts.join(", ")
+}
+
+/// The metric before and after: of the final duel, or before it as estimated from the gains.
+fn times(payload: &Payload) -> Value {
+    let view = &payload.campaign;
+    let Some(shown) = &payload.final_comparison else {
+        return context! { before => view.baseline, after => view.incumbent };
+    };
+    let is_visible = |case: usize| {
+        let label = payload.cases.iter().find(|label| label.case == case);
+        label.is_some_and(|label| label.set != CaseSet::Hidden)
+    };
+    let cases: Vec<_> = shown.cases.iter().filter(|case| is_visible(case.case)).collect();
+    let mean = |values: Vec<f64>| stats::geometric_mean(&values);
+    context! {
+        before => mean(cases.iter().map(|case| case.parent_median).collect()),
+        after => mean(cases.iter().map(|case| case.candidate_median).collect()),
+    }
 }
 
 /// Where the page of a round is shown.
@@ -286,6 +314,8 @@ enum RoundPlace {
     Page,
     /// Among all others in one file.
     File,
+    /// The same in a file that is large already: without the change and the transcript.
+    Short,
 }
 
 fn round_html(
@@ -295,14 +325,26 @@ fn round_html(
     place: RoundPlace,
 ) -> Result<String> {
     let number = shown.round.view.round;
-    let RoundExtras { patch, transcript } = watch.extras(shown, place == RoundPlace::File);
+    let RoundExtras { patch, transcript } = match place {
+        RoundPlace::Page => watch.extras(shown, false),
+        RoundPlace::File => watch.extras(shown, true),
+        RoundPlace::Short => RoundExtras::default(),
+    };
     let lines = if place == RoundPlace::Page { DIFF_LINES } else { DIFF_LINES_FILE };
     let patch = guard::clean_text(watch.campaign(), &patch);
     let (files, left) = diff::read(&patch, lines);
     let compared = shown.round.view.comparison.as_ref();
     let title = format!("Round {number}, case by case");
     let forest = compared.and_then(|compared| plots::forest(payload, compared, &title));
-    let kernels = plots::kernels(shown.before.as_ref(), shown.after.as_ref());
+    let of_plot = |profile: &Option<ProfileRow>| {
+        let mut profile = profile.clone();
+        profile.iter_mut().for_each(|p| guard::for_kernel_plot(watch.campaign(), p));
+        profile
+    };
+    let (before, after) = (of_plot(&shown.before), of_plot(&shown.after));
+    let kernels = plots::kernels(before.as_ref(), after.as_ref());
+    let reviews: Vec<String> = shown.round.view.reviews.iter().map(Review::describe).collect();
+    let tuned = shown.tuned.as_ref().map(karve_core::ladder::LadderResult::describe);
     let cleaned = guard::cleaned(watch.campaign(), shown);
     let page = context! {
         r => Serde(cleaned),
@@ -313,8 +355,9 @@ fn round_html(
         forest => forest.map(|svg| picture(&svg)),
         kernels => kernels.map(|svg| picture(&svg)),
         counters => counters(shown.before.as_ref(), shown.after.as_ref()),
-        tuned => shown.tuned.as_ref().map(karve_core::ladder::LadderResult::describe),
-        reviews => shown.round.view.reviews.iter().map(Review::describe).collect::<Vec<_>>(),
+        tuned => tuned.map(|tuned| guard::clean_text(watch.campaign(), &tuned)),
+        self_reported => payload.campaign.self_reported,
+        reviews => Serde(guard::cleaned(watch.campaign(), &reviews)),
         transcript => Serde(guard::cleaned(watch.campaign(), &transcript)),
         commands => commands(&payload.campaign.campaign, shown),
     };
@@ -361,7 +404,7 @@ fn commands(campaign: &str, shown: &RoundPayload) -> Vec<String> {
         format!("karve diff {number} --campaign {campaign}"),
     ];
     if let Some(commit) = &shown.round.view.commit {
-        commands.push(format!("karve checkout {number} --campaign {campaign}"));
+        commands.push(format!("karve checkout {number} ../round-{number} --campaign {campaign}"));
         let (parent, commit) = (text::safe(&shown.round.parent, 40), text::safe(commit, 40));
         commands.push(format!("karve bench {parent} {commit}"));
     }

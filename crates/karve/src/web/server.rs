@@ -4,7 +4,7 @@
 use super::campaigns::CampaignWatch;
 use super::pages::PageActions;
 use super::{assets, guard, live, pages};
-use crate::{inbox, loopback, project};
+use crate::{config, inbox, loopback, project};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path as UrlPath, Request, State};
@@ -20,7 +20,7 @@ use axum::routing::{get, post};
 use karve_harness::commands::BUILD_OUTPUT;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
-use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::{clock, files, text};
 use minijinja::{Value, context};
 use std::collections::BTreeMap;
@@ -39,8 +39,6 @@ const STREAMS_MAX: usize = 64;
 const FORM_BYTES_MAX: usize = 64 << 10;
 /// Campaigns that are listed, the newest.
 const CAMPAIGNS_MAX: usize = 500;
-/// The name of the cookie.
-const COOKIE_NAME: &str = "karve_token";
 
 /// What a page may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +53,11 @@ struct Hub {
     root: PathBuf,
     repo: Option<Repo>,
     token: String,
+    /// The name of the cookie: cookies do not know ports, and a host may have several servers.
+    cookie: String,
     actions: Actions,
+    /// Whether campaigns belong to the project, which takes a while to find out.
+    members: Mutex<BTreeMap<String, bool>>,
     watches: Mutex<BTreeMap<String, Arc<Mutex<CampaignWatch>>>>,
     streams: Arc<tokio::sync::Semaphore>,
 }
@@ -68,11 +70,14 @@ pub async fn serve(
     listener: TcpListener,
     (token, actions): (String, Actions),
 ) -> Result<()> {
+    let port = listener.local_addr().context(|| "cannot get the address".to_owned())?.port();
     let hub = Arc::new(Hub {
         root,
         repo,
         token,
+        cookie: format!("karve_token_{port}"),
         actions,
+        members: Mutex::default(),
         watches: Mutex::default(),
         streams: Arc::new(tokio::sync::Semaphore::new(STREAMS_MAX)),
     });
@@ -110,7 +115,16 @@ fn json(value: &serde_json::Value) -> Response {
 }
 
 fn failed(error: &CommandError) -> Response {
-    refusal(StatusCode::INTERNAL_SERVER_ERROR, &text::visible(&error.message))
+    let status = match error.kind {
+        ErrorKind::Usage => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    refusal(status, &told(error))
+}
+
+/// An error with its cause and its hints, on one line.
+fn told(error: &CommandError) -> String {
+    text::safe(&error.to_string(), 1_000)
 }
 
 /// Every request: from this host, by a page of this server, with the token.
@@ -163,8 +177,7 @@ fn admission(hub: &Hub, request: &Request) -> Admission {
     }
     let cookies = header(headers, COOKIE.as_str()).unwrap_or_default();
     let mut cookies = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-    let given = cookies.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value);
-    match given.is_some_and(is_token) {
+    match cookies.any(|(name, value)| name == hub.cookie && is_token(value)) {
         true => Admission::Granted,
         false => {
             let why = "open the address that \"karve serve\" printed: it has the token";
@@ -175,7 +188,7 @@ fn admission(hub: &Hub, request: &Request) -> Admission {
 
 /// Puts the token into a cookie, and out of the address.
 fn welcome(hub: &Hub, path: &str) -> Response {
-    let cookie = format!("{COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/", hub.token);
+    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", hub.cookie, hub.token);
     let to = if path.starts_with("//") { "/" } else { path };
     let headers = [(LOCATION, to.to_owned()), (SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
@@ -187,31 +200,49 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Whether a host header names this host: another name could lead here by a trick with DNS.
 fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let names = ["localhost", "127.0.0.1", "[::1]"];
+    let is_port = |port: &str| {
+        port.is_empty() || port.strip_prefix(':').is_some_and(|n| n.parse::<u16>().is_ok())
     };
-    matches!(name, "localhost" | "127.0.0.1" | "::1")
+    names.iter().any(|name| host.strip_prefix(name).is_some_and(is_port))
 }
 
 impl Hub {
-    fn dirs(&self) -> Vec<CampaignDir> {
-        let mut dirs = store::list(&self.root).unwrap_or_default();
-        dirs.retain(|dir| project::is_of(dir, self.repo.as_ref()) && store::has_records(dir));
+    /// The campaigns of the project, the newest first.
+    fn dirs(&self) -> Result<Vec<CampaignDir>> {
+        let mut dirs = store::list(&self.root)?;
+        dirs.reverse();
+        dirs.retain(|dir| self.has(dir));
         dirs.truncate(CAMPAIGNS_MAX);
-        dirs
+        Ok(dirs)
     }
 
-    /// The watch of a campaign, up to date; none if there is no such campaign. Names are compared
-    /// with what is there, so that none can lead out of the root.
+    /// Whether a campaign is one of the project, and has begun.
+    fn has(&self, dir: &CampaignDir) -> bool {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = members.get(&dir.name()) {
+            return *known && dir.exists();
+        }
+        let is_begun = store::has_records(dir);
+        let is_one = is_begun && project::is_of(dir, self.repo.as_ref());
+        // Before its base is in the log, a campaign could be anybody's.
+        if is_begun && store::base_of(dir).is_some() {
+            members.insert(dir.name(), is_one);
+        }
+        is_one
+    }
+
+    /// The watch of a campaign, up to date; none if there is no such campaign. Only names that a
+    /// campaign can have are looked for, so that none leads out of the root.
     fn watch(&self, name: &str) -> Result<Option<Arc<Mutex<CampaignWatch>>>> {
+        let dir = CampaignDir::new(&self.root, name);
+        if config::campaign_name(name).is_err() || !self.has(&dir) {
+            return Ok(None);
+        }
         let known = self.locked().get(name).cloned();
         let watch = match known {
             Some(watch) => watch,
             None => {
-                let Some(dir) = self.dirs().into_iter().find(|dir| dir.name() == name) else {
-                    return Ok(None);
-                };
                 let watch = Arc::new(Mutex::new(CampaignWatch::open(dir)?));
                 self.locked().insert(name.to_owned(), Arc::clone(&watch));
                 watch
@@ -245,11 +276,11 @@ async fn in_background(
 async fn overview(State(hub): Shared) -> Response {
     in_background(move || {
         let (mut rows, mut notes) = (Vec::new(), Vec::new());
-        for dir in hub.dirs() {
+        for dir in hub.dirs()? {
             match hub.watch(&dir.name()) {
                 Ok(Some(watch)) => rows.push(row(&locked(&watch))),
                 Ok(None) => {}
-                Err(error) => notes.push(format!("{}: {}", dir.name(), error.message)),
+                Err(error) => notes.push(format!("{}: {}", dir.name(), told(&error))),
             }
         }
         pages::overview(&rows, &notes).map(|page| Some(html(page)))
@@ -264,7 +295,7 @@ fn row(watch: &CampaignWatch) -> Value {
         (false, true) => "running",
         (false, false) => "paused",
     };
-    let op = watch.campaign().charter().map(|charter| charter.target.op.clone());
+    let op = watch.campaign().charter().map(|charter| text::safe(&charter.target.op, 60));
     let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
     let interval = ends.map(|(low, high)| format!("[{low:.3}, {high:.3}]"));
     context! {
@@ -275,6 +306,7 @@ fn row(watch: &CampaignWatch) -> Value {
         kept => view.kept,
         gain => view.gain(),
         interval => interval.or(view.speedup_note).unwrap_or_default(),
+        trust => view.self_reported.is_some().then_some("self-reported"),
         spent_s => view.spent_s,
         last => clock::utc_minute(watch.payload().to_ms),
     }
@@ -333,7 +365,12 @@ async fn round_payload(
 
 /// A stream that says when a page should be loaded again.
 async fn events(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
-    stream(hub, Some(name))
+    let (looked, wanted) = (Arc::clone(&hub), name.clone());
+    let found = tokio::task::spawn_blocking(move || looked.watch(&wanted)).await;
+    match found {
+        Ok(Ok(Some(_))) => stream(hub, Some(name)),
+        _ => refusal(StatusCode::NOT_FOUND, "there is no such campaign"),
+    }
 }
 
 async fn overview_events(State(hub): Shared) -> Response {
@@ -390,7 +427,7 @@ fn fingerprint(hub: &Hub, name: Option<&str>) -> String {
     };
     match name {
         Some(name) => of(&CampaignDir::new(&hub.root, name)),
-        None => hub.dirs().iter().map(of).collect::<Vec<_>>().join(" "),
+        None => hub.dirs().unwrap_or_default().iter().map(of).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -403,7 +440,7 @@ async fn answer(State(hub): Shared, UrlPath(name): UrlPath<String>, body: String
 }
 
 async fn stop(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
-    act(hub, name, |watch| inbox::ask_to_stop(watch.dir())).await
+    act(hub, name, |watch| inbox::ask_to_stop(watch.dir(), watch.campaign())).await
 }
 
 async fn act(
@@ -471,7 +508,15 @@ mod tests {
         for host in ["127.0.0.1:7", "localhost", "localhost:80", "[::1]:80", "127.0.0.1"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:7", "127.0.0.1.nip.io", "", "[::2]"] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example:7",
+            "127.0.0.1.nip.io",
+            "",
+            "[::2]",
+            "[::1].evil.example",
+            "localhost:80@evil.example",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }

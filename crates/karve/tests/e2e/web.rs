@@ -32,6 +32,11 @@ fn serve(lab: &Lab, args: &[&str]) -> Served {
 }
 
 impl Served {
+    /// The name of the cookie.
+    fn cookie(&self) -> String {
+        format!("karve_token_{}", self.host.rsplit(':').next().unwrap())
+    }
+
     /// The answer to a request: status, headers and text.
     fn asks(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.host).unwrap();
@@ -52,7 +57,8 @@ impl Served {
 
     /// The same as a browser asks that has the token.
     fn gets(&self, path: &str) -> (u16, String) {
-        let headers = format!("Host: {}\r\nCookie: karve_token={}\r\n", self.host, self.token);
+        let headers =
+            format!("Host: {}\r\nCookie: {}={}\r\n", self.host, self.cookie(), self.token);
         self.asks("GET", path, &headers, "")
     }
 }
@@ -69,12 +75,14 @@ fn only_a_browser_of_this_host_with_the_token_is_answered() {
     let lab = finished("gains");
     let served = serve(&lab, &[]);
     let (host, token) = (&served.host, &served.token);
-    let cookie = format!("Cookie: karve_token={token}\r\n");
+    let name = served.cookie();
+    let cookie = format!("Cookie: {name}={token}\r\n");
     let own = format!("Host: {host}\r\n");
     for (headers, want) in [
         (format!("{own}{cookie}"), 200),
         (own.clone(), 401),
-        (format!("{own}Cookie: karve_token={}\r\n", "0".repeat(32)), 401),
+        (format!("{own}Cookie: {name}={}\r\n", "0".repeat(32)), 401),
+        (format!("{own}Cookie: {name}=bad; {name}={token}\r\n"), 200),
         (format!("Host: evil.example\r\n{cookie}"), 403),
         (format!("Host: localhost.evil.example\r\n{cookie}"), 403),
         (format!("{own}{cookie}Origin: http://evil.example\r\n"), 403),
@@ -102,8 +110,10 @@ fn nothing_can_be_done_unless_the_user_allows_it() {
     let lab = finished("gains");
     let served = serve(&lab, &[]);
     let may = format!(
-        "Host: {0}\r\nCookie: karve_token={1}\r\nOrigin: http://{0}\r\n",
-        served.host, served.token
+        "Host: {0}\r\nCookie: {1}={2}\r\nOrigin: http://{0}\r\n",
+        served.host,
+        served.cookie(),
+        served.token
     );
     for path in ["/c/toy/stop", "/c/toy/answer"] {
         let (status, text) = served.asks("POST", path, &may, "text=x");
@@ -112,11 +122,15 @@ fn nothing_can_be_done_unless_the_user_allows_it() {
     }
     drop(served);
     let served = serve(&lab, &["--allow-actions"]);
-    let cookie = format!("Host: {0}\r\nCookie: karve_token={1}\r\n", served.host, served.token);
+    let (host, name) = (&served.host, served.cookie());
+    let cookie = format!("Host: {host}\r\nCookie: {name}={}\r\n", served.token);
     assert_eq!(served.asks("POST", "/c/toy/stop", &cookie, "").0, 403, "without an origin");
     let may = format!("{cookie}Origin: http://{}\r\n", served.host);
     // The campaign is finished: it takes no answers, and there is nothing to stop.
-    assert_eq!(served.asks("POST", "/c/toy/answer", &may, "text=x").0, 500);
+    for path in ["/c/toy/answer", "/c/toy/stop"] {
+        assert_eq!(served.asks("POST", path, &may, "text=x").0, 400, "{path}");
+    }
+    assert_eq!(served.gets("/c/..%2f..%2fx/events").0, 404);
 }
 
 #[test]
@@ -126,8 +140,10 @@ fn a_page_asks_a_running_campaign_to_stop_after_its_step() {
     wait_until("a record", || !lab.log().is_empty());
     let served = serve(&lab, &["--allow-actions"]);
     let may = format!(
-        "Host: {0}\r\nCookie: karve_token={1}\r\nOrigin: http://{0}\r\n",
-        served.host, served.token
+        "Host: {0}\r\nCookie: {1}={2}\r\nOrigin: http://{0}\r\n",
+        served.host,
+        served.cookie(),
+        served.token
     );
     let answered = served.asks("POST", "/c/toy/answer", &may, "text=try+%3Cb%3E+tiles");
     assert_eq!(answered.0, 303, "{}", answered.1);
@@ -225,7 +241,10 @@ fn check_page(browser: &mut Browser, lab: &Lab) {
     for part in ["head", "trend", "rounds", "cases", "lineage", "heatmap", "cost", "integrity"] {
         assert!(parts.contains(part), "no {part} in {parts}");
     }
+    browser.waits_for("!document.querySelector('[data-zoom]').hidden");
+    browser.value("document.querySelector('[data-zoom]').click()");
     browser.waits_for("!!document.querySelector('[data-chart=trend] .uplot canvas')");
+    browser.value("document.querySelector('[data-zoom]').click()");
     let rounds = browser.value("document.querySelectorAll('table[data-rounds] tbody tr').length");
     let report = lab.karve(&["report", "--json"]).ends(0).json();
     assert_eq!(rounds.as_u64(), Some(report["rounds"].as_array().unwrap().len() as u64));

@@ -23,8 +23,8 @@
   const key = (row, column) => {
     const cell = row.cells[column];
     const value = cell.dataset.key ?? cell.textContent.trim();
-    const number = parseFloat(value);
-    return Number.isNaN(number) ? value.toLowerCase() : number;
+    const number = Number(value);
+    return value === "" || Number.isNaN(number) ? value.toLowerCase() : number;
   };
   const sortBy = (table, column, direction) => {
     const rows = all("tbody tr", table);
@@ -58,11 +58,13 @@
   const matches = (row) => {
     if (wanted.verdicts.size && !wanted.verdicts.has(row.dataset.verdict)) return false;
     const said = row.textContent.toLowerCase();
-    return wanted.text.toLowerCase().split(/\s+/).filter(Boolean).every((word) => {
-      const bound = /^gain([<>])([0-9.]+)$/.exec(word);
+    const text = wanted.text.toLowerCase().replace(/\s*([<>]=?)\s*/g, "$1");
+    return text.split(/\s+/).filter(Boolean).every((word) => {
+      const bound = /^gain([<>])(=?)([0-9.]+)$/.exec(word);
       if (bound) {
         const gain = parseFloat(row.dataset.gain);
-        return bound[1] === ">" ? gain > +bound[2] : gain < +bound[2];
+        if (bound[2] && gain === +bound[3]) return true;
+        return bound[1] === ">" ? gain > +bound[3] : gain < +bound[3];
       }
       if (word.startsWith("verdict:")) return row.dataset.verdict.startsWith(word.slice(8));
       return said.includes(word);
@@ -78,6 +80,7 @@
   const prepareFilter = () => {
     const form = one("[data-filter]");
     if (!form) return;
+    form.hidden = false;
     const input = one("input", form);
     input.value = wanted.text;
     input.addEventListener("input", () => { wanted.text = input.value; applyFilter(); });
@@ -97,11 +100,20 @@
   // The trend, to look at closely: drag to zoom, double click to see all.
   let payload = null;
   let chart = null;
+  let zoomed = false;
   const drawTrend = () => {
     const place = one("[data-chart=trend]");
+    const button = one("[data-zoom]");
     if (!place || !payload || typeof uPlot === "undefined") return;
     const rows = payload.trend.filter((row) => row.estimate);
     if (rows.length < 2) return;
+    const still = one("svg.karve-plot", place);
+    button.hidden = false;
+    button.textContent = zoomed ? "all of it" : "zoom";
+    button.onclick = () => { zoomed = !zoomed; drawTrend(); };
+    if (chart) { chart.destroy(); chart = null; }
+    still.style.display = zoomed ? "none" : "";
+    if (!zoomed) return;
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(name).trim();
     const of = (pick) => rows.map((row) => pick(row));
@@ -160,7 +172,6 @@
         context.restore();
       }
     };
-    if (chart) chart.destroy();
     all(".uplot", place).forEach((old) => old.remove());
     const figure = (_, value) => value === null || value === undefined ? "" : value.toFixed(3) + "x";
     chart = new uPlot({
@@ -182,8 +193,6 @@
         { label: "high", stroke: "transparent", points: { show: false }, value: figure }],
       hooks: { drawAxes: [levels], draw: [whiskers] },
     }, data, place);
-    const still = one("svg.karve-plot", place);
-    if (still) still.style.display = "none";
   };
   const loadPayload = async () => {
     const inlined = one("#payload");
@@ -206,13 +215,20 @@
     list[at].classList.add("at");
     list[at].scrollIntoView({ block: "nearest" });
   };
-  const follow = (link) => { if (link) location.href = link.href; };
+  const follow = (link) => { if (link) location.href = link.href; return !!link; };
+  // In a report all rounds are on one page.
+  const step = (by) => {
+    const rounds = all("article.round[id]");
+    const here = rounds.findIndex((round) => "#" + round.id === location.hash);
+    const next = rounds[here < 0 ? 0 : here + by];
+    if (next) location.hash = next.id;
+  };
   const keys = {
     j: () => go(1), k: () => go(-1),
     Enter: () => { const row = one("tr.at"); if (row) location.href = row.dataset.href; },
     "/": () => { const input = one("[data-filter] input"); if (input) input.focus(); },
-    n: () => follow(one("a[rel=next]")), p: () => follow(one("a[rel=prev]")),
-    u: () => follow(all(".bar nav a").pop()), t: turnTheme,
+    n: () => follow(one("a[rel=next]")) || step(1), p: () => follow(one("a[rel=prev]")) || step(-1),
+    u: () => follow(all(".bar nav a").pop()) || scrollTo(0, 0), t: turnTheme,
     "?": () => { const dialog = one("#keys"); dialog.open ? dialog.close() : dialog.showModal(); },
   };
   document.addEventListener("keydown", (event) => {
@@ -239,18 +255,22 @@
     const names = (root) => all("[data-part]", root).map((part) => part.dataset.part).join();
     const typing = document.activeElement.tagName === "INPUT" ? document.activeElement : null;
     let changed = [];
-    if (names(fresh) !== names(document)) {
+    const open = new Set(all("details[open] > summary").map((summary) => summary.textContent));
+    if (names(fresh) !== names(document) && !typing) {
       one("main").innerHTML = one("main", fresh).innerHTML;
       changed = all("[data-part]");
     } else {
       all("[data-part]", fresh).forEach((part) => {
         const old = one(`[data-part="${part.dataset.part}"]`);
-        if (seen[part.dataset.part] === part.innerHTML || old.contains(typing)) return;
+        if (!old || seen[part.dataset.part] === part.innerHTML || old.contains(typing)) return;
         old.innerHTML = part.innerHTML;
         changed.push(part);
       });
     }
     changed.forEach((part) => { seen[part.dataset.part] = part.innerHTML; });
+    all("details > summary").forEach((summary) => {
+      if (open.has(summary.textContent)) summary.parentElement.open = true;
+    });
     if (changed.some((part) => part.dataset.part === "trend")) chart = null;
     if (changed.some((part) => /^(rounds|overview)$/.test(part.dataset.part))) {
       prepareTables(document);
@@ -259,22 +279,32 @@
     await loadPayload();
     document.body.dataset.updates = +(document.body.dataset.updates || 0) + 1;
   };
+  // A hidden page needs no stream: a browser has few connections for one host.
   const live = document.body.dataset.live;
-  if (live && typeof EventSource !== "undefined") {
-    const source = new EventSource(live);
-    let busy = false;
-    let again = false;
-    const update = async () => {
-      if (busy) { again = true; return; }
-      busy = true;
-      try { await reload(); } catch { /* the server ended; the page stays */ }
-      busy = false;
-      if (again) { again = false; update(); }
-    };
-    source.addEventListener("open", () => { one("#live-dot").hidden = false; });
-    source.addEventListener("error", () => { one("#live-dot").hidden = true; });
+  let source = null;
+  let busy = false;
+  let again = false;
+  const dot = (isLive) => { one("#live-dot").hidden = !isLive; };
+  const close = () => { if (source) source.close(); source = null; dot(false); };
+  const isOver = () => !one("[data-part=live]") && !one("[data-part=overview]");
+  const update = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    try { await reload(); } catch { /* the server ended; the page stays */ }
+    busy = false;
+    if (isOver()) close();
+    if (again) { again = false; update(); }
+  };
+  const listen = () => {
+    if (!live || source || document.hidden || isOver() || typeof EventSource === "undefined") return;
+    source = new EventSource(live);
+    source.addEventListener("open", () => dot(true));
+    source.addEventListener("error", () => dot(false));
     source.addEventListener("changed", update);
-  }
+  };
+  document.addEventListener("visibilitychange", () => document.hidden ? close() : listen());
+  addEventListener("pagehide", close);
+  listen();
 
   prepareTables(document);
   prepareFilter();
