@@ -298,6 +298,11 @@ pub enum Gate {
         /// Which command.
         what: String,
     },
+    /// It is right, but much slower where it is not measured.
+    SlowerElsewhere {
+        /// Where, and by how much.
+        why: String,
+    },
     /// The change is forbidden, or the benchmark's own figures do not add up.
     Dishonest {
         /// What was seen.
@@ -330,7 +335,10 @@ impl Gate {
     pub fn repairable(&self) -> bool {
         match self {
             Self::BuildFailed { .. } | Self::WrongResult { .. } | Self::OutOfScope { .. } => true,
-            Self::Passed | Self::TimedOut { .. } | Self::Dishonest { .. } => false,
+            Self::Passed
+            | Self::TimedOut { .. }
+            | Self::SlowerElsewhere { .. }
+            | Self::Dishonest { .. } => false,
         }
     }
 
@@ -345,6 +353,7 @@ impl Gate {
             | Self::BuildFailed { .. }
             | Self::WrongResult { .. }
             | Self::TimedOut { .. }
+            | Self::SlowerElsewhere { .. }
             | Self::Dishonest { .. } => true,
         }
     }
@@ -362,6 +371,7 @@ impl Gate {
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::OutOfScope { .. }
+            | Self::SlowerElsewhere { .. }
             | Self::Dishonest { .. } => self,
         }
     }
@@ -379,6 +389,7 @@ impl Gate {
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::OutOfScope { .. }
+            | Self::SlowerElsewhere { .. }
             | Self::Dishonest { .. } => self,
         }
     }
@@ -394,6 +405,7 @@ impl Gate {
             Self::Passed
             | Self::BuildFailed { .. }
             | Self::OutOfScope { .. }
+            | Self::SlowerElsewhere { .. }
             | Self::Dishonest { .. } => self,
         }
     }
@@ -421,6 +433,7 @@ impl Gate {
                 said.join("; ")
             }
             Self::TimedOut { what } => format!("{what} timed out"),
+            Self::SlowerElsewhere { why } => why.clone(),
             Self::Dishonest { why } => format!("integrity check failed: {why}"),
         }
     }

@@ -261,9 +261,13 @@ fn noticed_and_built(gate: Option<&Gate>) -> (bool, bool) {
     match gate {
         Some(Gate::WrongResult { .. } | Gate::TimedOut { .. }) => (true, true),
         Some(Gate::BuildFailed { .. }) => (false, false),
-        Some(Gate::OutOfScope { .. } | Gate::Dishonest { .. } | Gate::Passed) | None => {
-            (false, true)
-        }
+        Some(
+            Gate::OutOfScope { .. }
+            | Gate::SlowerElsewhere { .. }
+            | Gate::Dishonest { .. }
+            | Gate::Passed,
+        )
+        | None => (false, true),
     }
 }
 

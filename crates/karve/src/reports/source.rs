@@ -148,6 +148,7 @@ impl<'a> ReportSource<'a> {
             Gate::Passed
             | Gate::OutOfScope { .. }
             | Gate::TimedOut { .. }
+            | Gate::SlowerElsewhere { .. }
             | Gate::Dishonest { .. } => return None,
         };
         (!excerpt.trim().is_empty()).then_some(excerpt)

@@ -41,6 +41,7 @@ pub(crate) fn shown_gate(campaign: &Campaign, gate: &Gate) -> Gate {
             Gate::BuildFailed { category, excerpt: shown(campaign, &excerpt) }
         }
         Gate::TimedOut { what } => Gate::TimedOut { what: shown(campaign, &what) },
+        Gate::SlowerElsewhere { why } => Gate::SlowerElsewhere { why: shown(campaign, &why) },
         Gate::Dishonest { why } => Gate::Dishonest { why: shown(campaign, &why) },
         other @ (Gate::Passed | Gate::OutOfScope { .. }) => other,
     }

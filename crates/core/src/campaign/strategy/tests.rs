@@ -188,6 +188,9 @@ fn questions_wait_in_the_queue_while_the_campaign_goes_on() {
     ideas[1].hypothesis.question = Some("may the layout change?".into());
     let why = "it sleeps".to_owned();
     ideas[2].attempts = vec![ScriptedAttempt::fails(&Gate::Dishonest { why })];
+    // What an honest kernel may be needs no person.
+    let why = "4.0 times slower than the incumbent on a shape that is not listed".to_owned();
+    ideas[5].attempts = vec![ScriptedAttempt::fails(&Gate::SlowerElsewhere { why })];
     let (campaign, _) = play(&of(ideas));
     let rounds: Vec<u32> = queue(&campaign).iter().map(|item| item.round).collect();
     assert_eq!(rounds, [2, 3, 4]);

@@ -1,11 +1,12 @@
 //! Shapes that are not listed: where the incumbent is right, a candidate must be right too, and not
 //! much slower.
 
+use super::CorrectnessCheck;
 use super::beside::BesideResult;
-use super::{CorrectnessCheck, dishonest};
-use crate::outcome::GateResult;
+use crate::outcome::{Failure, GateResult};
 use crate::runner::setup::RunnerSetup;
 use crate::runner::worker_failure::on_case;
+use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_numerics::contract::Contract;
 use karve_os::random::secret;
@@ -79,10 +80,11 @@ impl<'a> CorrectnessCheck<'a> {
             return Ok(());
         }
         let times = own.as_secs_f64() / usual.as_secs_f64().max(1e-9);
-        Err(dishonest(&format!(
-            "it is {times:.1} times slower than {} on a shape that is not listed, {}; a \
-             kernel only for the listed ones needs shapes = \"listed\" in [contract]",
+        let why = format!(
+            "{times:.1} times slower than {} on a shape that is not listed, {}; if only the listed \
+             ones count, set shapes = \"listed\" in [contract]",
             self.usual_name, self.case.name
-        )))
+        );
+        Err(Failure::Outcome(Gate::SlowerElsewhere { why }))
     }
 }

@@ -143,6 +143,7 @@ fn failure_category(gate: &Gate) -> Option<FailureCategory> {
     match gate {
         Gate::BuildFailed { category, .. } | Gate::WrongResult { category, .. } => Some(*category),
         Gate::TimedOut { .. } => Some(FailureCategory::RuntimeHang),
+        Gate::SlowerElsewhere { .. } => Some(FailureCategory::BenchRegression),
         Gate::OutOfScope { .. } | Gate::Dishonest { .. } => Some(FailureCategory::Other),
         Gate::Passed => None,
     }
@@ -427,7 +428,10 @@ fn gate_status(gate: &Gate) -> &'static str {
             | FailureCategory::BenchRegression
             | FailureCategory::Other => "revert",
         },
-        Gate::Passed | Gate::OutOfScope { .. } | Gate::Dishonest { .. } => "revert",
+        Gate::Passed
+        | Gate::OutOfScope { .. }
+        | Gate::SlowerElsewhere { .. }
+        | Gate::Dishonest { .. } => "revert",
     }
 }
 
