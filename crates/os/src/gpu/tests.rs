@@ -2,7 +2,7 @@
 
 use super::*;
 use karve_numerics::accuracy::{AccuracyRuleSet, CrossBound};
-use karve_numerics::draw::{Draw, ElementRequest, InputPattern, PatternTarget};
+use karve_numerics::draw::{Draw, ElementRequest, InputPattern, PatternTarget, Poison};
 use karve_numerics::tensor;
 
 fn stage() -> Option<GpuStage> {
@@ -72,6 +72,23 @@ fn drawn(
     let found = values(stage, room);
     stage.gpu().free(room.at).expect("memory is freed");
     found
+}
+
+#[test]
+fn poison_is_not_a_number_in_any_type_and_place() {
+    let Some(mut stage) = stage() else { return };
+    for dtype in [Dtype::F64, Dtype::F32, Dtype::F16, Dtype::Bf16] {
+        for (count, offset) in [(1_003, 0), (1_000, 1)] {
+            let room = put(&stage, dtype, &vec![0; (count + offset) * dtype.bytes()]);
+            let draw = ElementDraw::of_poison(Poison::Nan, 1, dtype, count as u64);
+            let draw = draw.expect("a draw by element");
+            let at = room.at + (offset * dtype.bytes()) as u64;
+            stage.draw(&[TensorDraw { at, count: count as u64, draw }]).expect("a draw");
+            let found = values(&stage, room);
+            assert!(found[offset..].iter().all(|value| value.is_nan()), "{dtype:?}");
+            assert!(found[..offset].iter().all(|value| *value == 0.0), "{dtype:?}");
+        }
+    }
 }
 
 fn mean_and_sd(values: &[f64]) -> (f64, f64) {
