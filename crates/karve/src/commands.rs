@@ -16,9 +16,11 @@ pub mod explain;
 pub mod external;
 pub mod help;
 pub mod history;
+pub mod import;
 pub mod init;
 pub mod install;
 pub mod knowledge;
+pub mod lint_task;
 pub mod list;
 pub mod mcp;
 pub mod messages;
@@ -76,6 +78,8 @@ enum CliCommand {
     New(new::NewArgs),
     Init(init::InitArgs),
     Contract(contract::ContractArgs),
+    Import(import::TaskImportArgs),
+    LintTask(lint_task::LintTaskArgs),
     Doctor(doctor::DoctorArgs),
     Agents(agents::AgentsArgs),
     Install(install::InstallArgs),
@@ -137,6 +141,8 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::New(command) => command.run(place),
         CliCommand::Init(command) => command.run(place),
         CliCommand::Contract(command) => command.run(place),
+        CliCommand::Import(command) => command.run(place),
+        CliCommand::LintTask(command) => command.run(place),
         CliCommand::Doctor(command) => command.run(place),
         CliCommand::Agents(command) => command.run(place),
         CliCommand::Install(command) => command.run(place),
@@ -206,12 +212,12 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
         C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
         C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) | C::Explain(_) => true,
-        C::Remote(_) | C::Devices(_) | C::Exec(_) => true,
+        C::Remote(_) | C::Devices(_) | C::Exec(_) | C::LintTask(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Serve(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
-        C::Why(_) | C::Names(_) | C::Relay(_) | C::Watch(_) => false,
+        C::Why(_) | C::Names(_) | C::Relay(_) | C::Watch(_) | C::Import(_) => false,
     }
 }

@@ -23,7 +23,7 @@ mod trial;
 mod words;
 
 pub use manifest::propose_from_manifest;
-pub use models::{ModelTask, find_model_task, render_model_task};
+pub use models::{ModelTask, find_model_task, model_as_kernel, render_model_task};
 pub use questions::{SetupQuestion, apply_answer, questions};
 pub use render::render_karve_toml;
 pub use request::{WordedTarget, read_words};
@@ -46,6 +46,11 @@ pub struct ProjectFiles {
     pub files: Vec<(String, String)>,
     /// The kernel that was asked for: its path, or its file name with or without extension.
     pub kernel: Option<String>,
+}
+
+/// The operation that a file name suggests.
+pub fn operation_of(path: &str) -> String {
+    kernel::operation(path, "")
 }
 
 /// What a `karve.toml` would say, and why.

@@ -29,6 +29,7 @@ pub mod reports;
 pub mod roles;
 pub mod session;
 pub mod steps;
+pub mod tasks;
 pub mod transcript;
 pub mod tui;
 pub mod tuner;

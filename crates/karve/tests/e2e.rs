@@ -28,6 +28,7 @@ mod external;
 mod first_hour;
 mod git_states;
 mod harness;
+mod import;
 mod injection;
 mod inputs;
 mod install;

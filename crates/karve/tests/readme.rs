@@ -191,6 +191,18 @@ fn the_contract_of_the_documentation_holds() {
 }
 
 #[test]
+fn the_task_of_the_documentation_is_imported() {
+    let here = tempfile::tempdir().unwrap();
+    let [task] = marked_blocks("docs/tasks.md", "task 7_Row_scale.py").try_into().unwrap();
+    fs::write(here.path().join("7_Row_scale.py"), task + "\n").unwrap();
+    let [script] = marked_blocks("docs/tasks.md", "import:").try_into().unwrap();
+    let [args] = marked_blocks("docs/tasks.md", "imported:").try_into().unwrap();
+    let said = stdout(&sh(&script, here.path(), here.path()));
+    assert!(said.contains("imported 1 of 1 tasks to tasks: 1 with a contract"), "{said}");
+    assert!(said.contains(&args), "{said}");
+}
+
+#[test]
 fn the_entry_point_of_the_documentation_is_that_of_the_template() {
     let template = "crates/karve/templates/cuda/kernel.cu";
     let blocks = marked_blocks("docs/contract.md", &format!("part of {template}"));

@@ -69,7 +69,7 @@ impl Harness {
     /// contract leaves them to it.
     pub(super) fn terms(&self, under: &HarnessContract, tree: &Path) -> Result<RunnerSetup> {
         let mut terms = self.bare_terms(under)?;
-        if terms.contract.modules.asks && terms.contract.args.is_empty() {
+        if terms.contract.modules.asks && terms.contract.written().next().is_none() {
             terms.contract.args = runner::ask_inputs(&terms, tree)?;
         }
         Ok(terms)

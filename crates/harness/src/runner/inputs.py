@@ -104,7 +104,8 @@ def main():
     torch = sys.modules.get("torch")
     if style == "models":
         made = need(module, "Model")(*getattr(module, "get_init_inputs", list)())
-        function, signature = made, getattr(made, "forward", made)
+        signature = getattr(made, "forward", made)
+        function = made if callable(made) else signature
         if device != "cpu":
             function = made.to(device)
     else:

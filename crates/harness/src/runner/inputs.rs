@@ -73,7 +73,34 @@ pub fn ask_inputs(terms: &RunnerSetup, tree: &Path) -> Result<Vec<Arg>> {
         return Err(cannot(&said.replace(&format!("{}/", dir.display()), "")));
     }
     let text = run.stdout.text();
-    parse_inputs(text.lines().last().unwrap_or_default()).map_err(|why| cannot(&why))
+    let reported = parse_inputs(text.lines().last().unwrap_or_default());
+    reported.and_then(|found| declared(found, &terms.contract.args)).map_err(|why| cannot(&why))
+}
+
+/// The arguments as the project declares them, which says what they are drawn from, and the
+/// results as the module has them. The types and extents of both must be the same.
+fn declared(found: Vec<Arg>, args: &[Arg]) -> std::result::Result<Vec<Arg>, String> {
+    if args.is_empty() {
+        return Ok(found);
+    }
+    let (outputs, inputs): (Vec<Arg>, Vec<Arg>) = found.into_iter().partition(Arg::is_written);
+    if inputs.len() != args.len() {
+        let (n, of) = (args.len(), inputs.len());
+        return Err(format!("contract.args declares {n} arguments, and it has {of}"));
+    }
+    for (arg, other) in args.iter().zip(&inputs) {
+        let fits = match (&arg.kind, &other.kind) {
+            (ArgKind::Scalar { .. }, ArgKind::Scalar { .. }) => true,
+            (ArgKind::Input { shape, .. }, ArgKind::Input { shape: of, .. }) => {
+                shape == of && arg.dtype == other.dtype
+            }
+            _ => false,
+        };
+        if !fits {
+            return Err(format!("its argument `{}` is not what contract.args declares", arg.name));
+        }
+    }
+    Ok(args.iter().cloned().chain(outputs).collect())
 }
 
 /// The arguments in the line that a module reports.
@@ -133,4 +160,34 @@ fn cannot(why: &str) -> CommandError {
     CommandError::usage("the reference does not report its inputs")
         .cause(why)
         .hint("fix get_inputs in the file of contract.reference.python, or write contract.args")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"inputs": [{"name": "x", "dtype": "f32", "shape": [4, 2], "low": -1,
+        "high": 2}], "outputs": [{"name": "out", "dtype": "f32", "shape": [4]}]}"#;
+
+    fn input(dtype: Dtype, shape: [&str; 2]) -> Arg {
+        let shape = shape.map(str::to_owned).to_vec();
+        let kind = ArgKind::Input { shape, draw: Draw::Uniform { low: -1.0, high: 2.0 } };
+        Arg { name: "values".into(), dtype, kind }
+    }
+
+    #[test]
+    fn declared_arguments_say_how_they_are_drawn_and_must_fit() {
+        let found = || parse_inputs(LINE).unwrap();
+        assert_eq!(declared(found(), &[]), Ok(found()));
+        let own = input(Dtype::F32, ["4", "2"]);
+        let all = declared(found(), std::slice::from_ref(&own)).unwrap();
+        assert_eq!(all, [own, found()[1].clone()]);
+        for other in [input(Dtype::F16, ["4", "2"]), input(Dtype::F32, ["4", "3"])] {
+            let why = declared(found(), &[other]).unwrap_err();
+            assert_eq!(why, "its argument `values` is not what contract.args declares");
+        }
+        let two = [input(Dtype::F32, ["4", "2"]), input(Dtype::F32, ["4", "2"])];
+        let why = declared(found(), &two).unwrap_err();
+        assert_eq!(why, "contract.args declares 2 arguments, and it has 1");
+    }
 }

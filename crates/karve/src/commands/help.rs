@@ -8,14 +8,11 @@ use std::sync::LazyLock;
 
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["demo", "new", "init", "contract", "doctor", "install"]),
+    ("Start", &["demo", "new", "init", "contract", "import", "doctor", "install"]),
     ("Run", &["run", "next", "propose", "submit", "tune", "checkout", "apply"]),
     (
         "Look",
-        &[
-            "watch", "serve", "status", "log", "show", "why", "diff", "report", "verify", "list",
-            "clean",
-        ],
+        &["watch", "serve", "status", "log", "show", "why", "diff", "report", "verify", "list"],
     ),
     ("Compare", &["bench", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),
@@ -23,8 +20,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Commands for scripts and editors, which the list only names.
-const PLUMBING: [&str; 11] = [
+const PLUMBING: [&str; 13] = [
     "best",
+    "clean",
+    "lint-task",
     "queue",
     "answer",
     "noise",
@@ -106,12 +105,13 @@ mod tests {
 
     /// Commands without `--json`: they write files, start something, or have a format of their
     /// own.
-    const WITHOUT_JSON: [&str; 16] = [
+    const WITHOUT_JSON: [&str; 17] = [
         "demo",
         "serve",
         "new",
         "init",
         "contract",
+        "import",
         "install",
         "answer",
         "watch",

@@ -1,14 +1,12 @@
 //! The contract of a file: which function karve calls, with which arguments, and what is correct.
 
 use super::contract_file::{
-    AccuracyName, ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, OutputsName,
-    SetupTable,
+    ArgKindName, ArgTable, ContractTable, DeviceName, DrawValue, OutputsName, SetupTable,
 };
 use super::file::ConfigFile;
 use super::source::ConfigSource;
 use super::values::Scalar;
 use karve_core::charter::Metric;
-use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::case::Case;
 use karve_numerics::contract::{
     Arg, ArgKind, CallWork, Contract, DeviceTiming, Kernel, Precision, PythonRuntime, PythonStyle,
@@ -77,14 +75,7 @@ pub(super) fn contract_of(
         kernel: kernel_of(source, table)?,
         args,
         reference: reference_of(source, table)?,
-        accuracy: match table.accuracy {
-            None | Some(AccuracyName::Default) => AccuracyRuleSet::Default,
-            Some(AccuracyName::Primus) => AccuracyRuleSet::Primus,
-            Some(AccuracyName::Torch) => AccuracyRuleSet::Torch,
-            Some(AccuracyName::Stable) => AccuracyRuleSet::Stable,
-            Some(AccuracyName::Compensated) => AccuracyRuleSet::Compensated,
-            Some(AccuracyName::Bitwise) => AccuracyRuleSet::Bitwise,
-        },
+        accuracy: table.accuracy_rules(),
         reduction: table.reduction.as_ref().map(|Scalar(text)| text.clone()),
         deterministic: table.deterministic.unwrap_or(true),
         threads: table.threads.unwrap_or(1),
@@ -132,10 +123,17 @@ fn check_inputs(source: &ConfigSource<'_>, table: &ContractTable, cases: &[Case]
                 "name python in [contract] and in [contract.reference], or write contract.args",
             ));
     }
-    if asks && !table.args.is_empty() {
+    let is_written = |arg: &ArgTable| matches!(arg.kind, ArgKindName::Output | ArgKindName::Inout);
+    if let Some(at) = table.args.iter().position(|arg| asks && is_written(arg)) {
+        let line = source.item_line("contract.args", at);
+        let message = "the results of a module are not declared in `args`";
+        let hint = "leave only scalars and inputs in contract.args, or remove contract.inputs";
+        return Err(source.error(line, message).hint(hint));
+    }
+    if table.tolerance.is_some() && table.accuracy.is_some() {
         return Err(source
-            .error_at("contract.inputs", "the arguments are already declared in `args`")
-            .hint("remove contract.inputs or contract.args"));
+            .error_at("contract.tolerance", "`tolerance` and `accuracy` exclude each other")
+            .hint("remove contract.accuracy or contract.tolerance"));
     }
     if !asks && table.args.is_empty() {
         return Err(source

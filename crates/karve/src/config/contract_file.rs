@@ -1,6 +1,7 @@
 //! The table `[contract]`, as written.
 
 use super::values::Scalar;
+use karve_numerics::accuracy::AccuracyRuleSet;
 use karve_numerics::contract::{CacheState, CheckedShapes, LaunchMode, Precision, PythonStyle};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::tensor::Dtype;
@@ -49,6 +50,8 @@ pub(super) struct ContractTable {
     pub(super) setup: Option<SetupTable>,
     /// How close a result must be; `default` by default.
     pub(super) accuracy: Option<AccuracyName>,
+    /// How far an element may be from the reference, instead of `accuracy`.
+    pub(super) tolerance: Option<ToleranceTable>,
     /// How many terms are summed for one element of the result, such as `K`; 1 by default.
     pub(super) reduction: Option<Scalar>,
     /// Minimum floating-point operations of a call, such as `2*M*N*K`.
@@ -71,6 +74,41 @@ pub(super) struct ContractTable {
     /// the listed ones, where the incumbent is right; `any` by default.
     #[schemars(with = "Option<ShapesName>")]
     pub(super) shapes: Option<CheckedShapes>,
+}
+
+impl ContractTable {
+    /// How close a result must be.
+    pub(super) fn accuracy_rules(&self) -> AccuracyRuleSet {
+        if let Some(ToleranceTable { absolute, relative }) = self.tolerance {
+            return AccuracyRuleSet::Custom {
+                absolute,
+                relative,
+                scaled: 0.0,
+                snr_db_min: None,
+                error_ratio_max: None,
+            };
+        }
+        match self.accuracy {
+            None | Some(AccuracyName::Default) => AccuracyRuleSet::Default,
+            Some(AccuracyName::Primus) => AccuracyRuleSet::Primus,
+            Some(AccuracyName::Torch) => AccuracyRuleSet::Torch,
+            Some(AccuracyName::Stable) => AccuracyRuleSet::Stable,
+            Some(AccuracyName::Compensated) => AccuracyRuleSet::Compensated,
+            Some(AccuracyName::Bitwise) => AccuracyRuleSet::Bitwise,
+        }
+    }
+}
+
+/// How far an element may be from the reference: `absolute + relative * |reference|`.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToleranceTable {
+    /// In units of the output.
+    #[schemars(range(min = 0))]
+    pub(super) absolute: f64,
+    /// Relative to the element of the reference.
+    #[schemars(range(min = 0))]
+    pub(super) relative: f64,
 }
 
 /// A function that prepares for calls, and is not timed.

@@ -52,7 +52,7 @@ pub fn find_model_task(found: &ProjectFiles) -> Option<ModelTask> {
         None => {
             let folder = path.rsplit_once('/').map_or(String::new(), |(dir, _)| format!("{dir}/"));
             why.push(format!("{folder}kernel.py starts as a copy of the reference, called {NEW}."));
-            (format!("{folder}kernel.py"), Some(renamed(text)))
+            (format!("{folder}kernel.py"), Some(model_as_kernel(text)))
         }
     };
     let op = kernel::operation(path, "");
@@ -60,8 +60,8 @@ pub fn find_model_task(found: &ProjectFiles) -> Option<ModelTask> {
     Some(ModelTask { reference: path.to_owned(), kernel, added, op, device, why })
 }
 
-/// The same source with another name of the class.
-fn renamed(text: &str) -> String {
+/// The source of a task with another name of its class: the kernel that a campaign starts from.
+pub fn model_as_kernel(text: &str) -> String {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = String::new();
     let mut rest = text;
