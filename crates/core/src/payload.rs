@@ -297,7 +297,8 @@ fn cases(campaign: &Campaign) -> Vec<CaseLabel> {
     charter.cases.iter().enumerate().map(of).collect()
 }
 
-fn trend(campaign: &Campaign) -> Vec<TrendRow> {
+/// The speedups over the original, round by round.
+pub fn trend(campaign: &Campaign) -> Vec<TrendRow> {
     let mut best = 1.0;
     let mut point = |round: &RoundSummary| {
         let before = best;

@@ -2,6 +2,8 @@
 
 pub mod gauges;
 mod jsonl;
+mod live;
+mod panel;
 mod plain;
 mod progress;
 mod step_text;
@@ -61,7 +63,8 @@ impl Screen for SilentScreen {
 /// Writes to standard output. A closed pipe is not an error: `karve log | head`. What would control
 /// a terminal is shown as text, whoever wrote it.
 pub fn out(text: &str) {
-    let _ = std::io::stdout().lock().write_all(text::visible(text).as_bytes());
+    let text = text::visible(text);
+    let _ = live::above(|| std::io::stdout().lock().write_all(text.as_bytes()));
 }
 
 /// The same for text with karve's own tones.
@@ -79,7 +82,8 @@ fn out_line(text: &str) {
 }
 
 fn write_toned(text: &str) -> std::io::Result<()> {
-    std::io::stdout().lock().write_all(style::visible_toned(text).as_bytes())
+    let text = style::visible_toned(text);
+    live::above(|| std::io::stdout().lock().write_all(text.as_bytes()))
 }
 
 /// Passes on what a command on another machine printed; a terminal gets nothing that controls it.
@@ -113,7 +117,7 @@ pub fn prompt(text: &str) {
 /// Writes a line to standard error.
 pub fn note(text: &str) {
     let text = text::visible(text);
-    let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    let _ = live::above(|| std::io::stderr().lock().write_all(format!("{text}\n").as_bytes()));
 }
 
 /// Says what to do next, to a person at a terminal.

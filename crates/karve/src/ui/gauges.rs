@@ -20,7 +20,7 @@ pub fn time_text(seconds: f64) -> String {
     let seconds = if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 };
     let whole = seconds as u64;
     match whole {
-        0..10 if seconds > 0.0 => format!("{seconds:.1} s"),
+        0..10 if seconds.fract() > 0.0 => format!("{seconds:.1} s"),
         0..60 => format!("{whole} s"),
         60..3_600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3_600, whole / 60 % 60),

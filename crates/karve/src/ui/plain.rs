@@ -1,27 +1,35 @@
-//! One line for every event, and on a terminal a spinner for the current step.
+//! One line for every event, and on a terminal a live area below them.
 
+use super::live::{LiveArea, StepExtent};
 use super::style::{Tone, toned};
-use super::{NOTICE_CHARS, Screen, describe_step, note, out_line};
-use indicatif::ProgressBar;
+use super::{NOTICE_CHARS, Screen, describe_step, note, out_line, panel};
 use karve_core::campaign::{Baseline, Campaign, Event, Record, Step};
 use karve_core::integrity::suspicious_note;
 use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::lineage::unchecked_note;
+use karve_core::measurement::Conditions;
 use karve_core::mutants::TestStrength;
 use karve_core::profile::{Bottleneck, Profile};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::text::{counted, safe};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
 
 /// Columns for a hypothesis.
 const TITLE_CHARS: usize = 46;
 /// Columns for a reason.
 const WHY_CHARS: usize = 60;
 
-/// Lines on standard output, and a spinner on standard error if that is a terminal.
+/// Lines on standard output, and a live area on standard error if that is a terminal.
 #[derive(Debug)]
 pub struct PlainScreen {
     color: bool,
-    spinner: Option<ProgressBar>,
+    area: Option<Arc<LiveArea>>,
+    /// The step under way, and how long each took last, in milliseconds.
+    step: &'static str,
+    took_ms: BTreeMap<&'static str, u64>,
+    /// The device when the last block was measured.
+    conditions: Option<Conditions>,
     /// The bottleneck that was last shown.
     limit: Option<Bottleneck>,
 }
@@ -29,13 +37,30 @@ pub struct PlainScreen {
 impl PlainScreen {
     /// A screen for this terminal, or for whatever standard output is.
     pub fn new() -> Self {
-        Self { color: super::style::color(), spinner: super::progress::spinner(), limit: None }
+        Self {
+            color: super::style::color(),
+            area: LiveArea::open().map(Arc::new),
+            step: "",
+            took_ms: BTreeMap::new(),
+            conditions: None,
+            limit: None,
+        }
     }
 
     fn line(&self, text: &str) {
-        match &self.spinner {
-            Some(spinner) => spinner.suspend(|| out_line(text)),
-            None => out_line(text),
+        out_line(text);
+    }
+
+    /// Brings the live area up to date.
+    fn follow(&mut self, campaign: &Campaign, record: &Record) {
+        if let Event::BlockMeasured { block, .. } = &record.event {
+            self.conditions = block.conditions.as_deref().cloned().or(self.conditions.take());
+        }
+        if record.spent_ms > 0 && !self.step.is_empty() {
+            self.took_ms.insert(self.step, record.spent_ms);
+        }
+        if let Some(area) = &self.area {
+            area.panel(panel::lines(campaign, self.conditions.as_ref()));
         }
     }
 
@@ -190,27 +215,37 @@ impl Default for PlainScreen {
 
 impl Screen for PlainScreen {
     fn starts(&mut self, campaign: &Campaign, step: &Step) {
-        if let Some(spinner) = &self.spinner {
-            spinner.set_message(describe_step(campaign, step));
-        }
+        self.step = step.name();
+        let Some(area) = &self.area else {
+            return;
+        };
+        let usual_s = self.took_ms.get(self.step).map(|ms| *ms as f64 / 1_000.0);
+        let extent = match (step, campaign.duel_left()) {
+            (Step::Measure(measure), Some(left)) => {
+                StepExtent::Share(f64::from(measure.block) / f64::from(left.blocks_max.max(1)))
+            }
+            // Its rungs take different times; it says itself how far it is.
+            (Step::Tune(_), _) => StepExtent::Open,
+            (_, _) => usual_s.map_or(StepExtent::Open, StepExtent::Usually),
+        };
+        area.begin(&describe_step(campaign, step), extent);
     }
 
     fn notices(&self) -> NoticeSink {
-        let spinner = self.spinner.clone();
+        // Who keeps the sink does not keep the area.
+        let area = self.area.as_ref().map(Arc::downgrade);
         NoticeSink::new(move |said| {
             let text = safe(said.text(), NOTICE_CHARS);
-            match (&spinner, said) {
-                (Some(spinner), Notice::Passing(_)) => spinner.set_message(text),
-                (Some(spinner), Notice::Lasting(_)) => {
-                    spinner.suspend(|| note(&format!("note: {text}")));
-                }
-                (None, Notice::Lasting(_)) => note(&format!("note: {text}")),
+            match (area.as_ref().and_then(Weak::upgrade), said) {
+                (Some(area), Notice::Passing(_)) => area.mention(&text),
+                (_, Notice::Lasting(_)) => note(&format!("note: {text}")),
                 (None, Notice::Passing(_)) => {}
             }
         })
     }
 
     fn saw(&mut self, campaign: &Campaign, record: &Record) {
+        self.follow(campaign, record);
         match &record.event {
             Event::Learned { lesson, .. } => {
                 self.round_line(campaign);
@@ -223,9 +258,7 @@ impl Screen for PlainScreen {
             }
             Event::Answered { text, .. } => self.line(&format!("answer    {}", safe(text, 80))),
             Event::Finished { reason } => {
-                if let Some(spinner) = &self.spinner {
-                    spinner.finish_and_clear();
-                }
+                self.area = None;
                 self.line(&format!("finished  {}", safe(&reason.describe(), 200)));
             }
             Event::TipsRead { tips, known } => self.known_line(tips.len(), known),
@@ -278,14 +311,6 @@ impl Screen for PlainScreen {
             | Event::DeviceReleased { .. }
             | Event::DeviceHelped { .. }
             | Event::Unknown => {}
-        }
-    }
-}
-
-impl Drop for PlainScreen {
-    fn drop(&mut self) {
-        if let Some(spinner) = &self.spinner {
-            spinner.finish_and_clear();
         }
     }
 }

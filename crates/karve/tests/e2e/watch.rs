@@ -166,6 +166,31 @@ fn without_a_terminal_it_says_what_to_use() {
 }
 
 #[test]
+fn a_run_in_a_terminal_shows_what_is_under_way_below_its_lines() {
+    let lab = Lab::new("gains");
+    let Some(run) = InTerminal::start(&lab, "run --yes", &[]) else {
+        return;
+    };
+    let text = run.ends(0);
+    for part in
+        ["before round 1, 5 of 5: build, test", "  best    2.000x", "  last    1 keep 2.000x"]
+    {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    for part in ["round 1: measure, block ", "█", "round 1   halve the work"] {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    // The area is gone at the end, and the summary stands where it was.
+    let (_, end) = text.rsplit_once("\u{1b}[J").unwrap();
+    assert!(end.contains("finished  ") && end.contains("next      "), "{end}");
+    // Without a terminal there are lines only.
+    let other = Lab::new("gains");
+    let said = other.karve(&["run", "--yes"]).ends(0);
+    assert!(!said.stdout.contains('\u{1b}') && !said.stderr.contains('\u{1b}'), "{said:?}");
+    assert!(!said.stderr.contains("  best    "), "{said:?}");
+}
+
+#[test]
 fn it_follows_a_campaign_that_is_running() {
     let lab = Lab::new("gains");
     lab.dies("after:3");
