@@ -22,7 +22,7 @@ mod tests;
 mod unpack;
 
 pub use pack::{PackedBundle, pack};
-pub use unpack::{UnpackedBundle, unpack};
+pub use unpack::{UnpackedBundle, archive_of, reads_archive, unpack};
 
 use crate::reports;
 use crate::ui::template;

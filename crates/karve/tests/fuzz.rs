@@ -198,7 +198,7 @@ readers! {
     event_log config benchmark_output profiler_text profiler_database profiler_report call_counts
     agent_answer agent_output session_log model_stream workflow_message mcp worker_message
     module_inputs git_answer source_file detected_project primus_manifest knowledge_entry
-    knowledge_page plan csv knobs tuning_space packed_space expression device_table
+    knowledge_page plan csv knobs tuning_space packed_space bundle_archive expression device_table
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Reads a bundle that somebody else may have made: into a temporary directory, within limits, and
 //! only what its list of hashes names.
 
-use super::archive::{copy_entry, next_entry};
+use super::archive::{ArchiveWriter, copy_entry, next_entry};
 use super::pack::log_name;
 use super::{BundleFacts, FACTS, FILE_BYTES_MAX, FILES_MAX, FORMAT, PATCH, SUMS, TOTAL_BYTES_MAX};
+use flate2::Compression;
 use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
 use karve_harness::store::CampaignDir;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
-use karve_os::files::{self, sha256_file};
+use karve_os::files::{self, sha256_file, sha256_hex};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
@@ -117,6 +119,30 @@ fn extract(file: impl std::io::BufRead, dir: &CampaignDir) -> Result<usize, Stri
         Ok(0) => Ok(sums.len() + 1),
         Ok(_) | Err(_) => Err("there is something after the archive".to_owned()),
     }
+}
+
+/// For the fuzzing tests: whether an archive, before it is compressed, can be unpacked.
+#[doc(hidden)]
+pub fn reads_archive(bytes: &[u8]) -> bool {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    let packed = packer.write_all(bytes).and_then(|()| packer.finish());
+    let home = tempfile::tempdir();
+    packed.ok().zip(home.ok()).is_some_and(|(packed, home)| {
+        extract(&packed[..], &CampaignDir::new(home.path(), "bundle")).is_ok()
+    })
+}
+
+/// For the fuzzing tests: an archive of some files with their list, before it is compressed.
+#[doc(hidden)]
+pub fn archive_of(files: &[(&str, &[u8])]) -> Option<Vec<u8>> {
+    let line = |(path, bytes): &(&str, &[u8])| format!("{}  {path}\n", sha256_hex(bytes));
+    let sums: String = files.iter().map(line).collect();
+    let mut archive = ArchiveWriter::new(Vec::new(), "fuzz", 0);
+    archive.add(SUMS, sums.as_bytes()).ok()?;
+    for (path, bytes) in files {
+        archive.add(path, bytes).ok()?;
+    }
+    archive.finish().ok()
 }
 
 /// `hash  path` in each line, sorted by path, as `sha256sum` writes it.

@@ -8,7 +8,7 @@ use karve::library::dialects::{self, KnowledgeFormat, SourcePage};
 use karve::library::markdown::parse_entry;
 use karve::mcp::{McpServer, StartPermission};
 use karve::project::ProjectArgs;
-use karve::{agenda, reports, tuner};
+use karve::{agenda, bundle, reports, tuner};
 use karve_agents::api::{self, ApiKind};
 use karve_agents::cli::{self, CliKind};
 use karve_agents::messages::{self, FieldKind, Message, MessageField, MessageFormat};
@@ -84,6 +84,7 @@ table! {
     knobs 2_000 knob_seeds,
     tuning_space 400 space_seeds,
     packed_space 300 packed_seeds,
+    bundle_archive 300 bundle_seeds,
     expression 3_000 expression_seeds,
     device_table 300 device_seeds,
 }
@@ -651,6 +652,18 @@ fn packed_seeds() -> Vec<Vec<u8>> {
 
 fn packed_space(bytes: &[u8]) -> bool {
     tuning_space(bytes)
+}
+
+fn bundle_seeds() -> Vec<Vec<u8>> {
+    let (log, long) = (file("testdata/logs/v3-small.jsonl"), vec![b'x'; 1_500]);
+    let few: [(&str, &[u8]); 2] = [("a", b""), ("artifacts/b", &long)];
+    let more: [(&str, &[u8]); 3] = [("README.md", b"text"), ("events.jsonl", &log), ("z", b"z")];
+    [bundle::archive_of(&few), bundle::archive_of(&more)].into_iter().flatten().collect()
+}
+
+/// Nothing is written outside of the directory that it is unpacked into.
+fn bundle_archive(bytes: &[u8]) -> bool {
+    bundle::reads_archive(bytes)
 }
 
 fn expression_seeds() -> Vec<Vec<u8>> {
