@@ -7,6 +7,7 @@
 mod assets;
 mod campaigns;
 mod diff;
+mod form;
 mod guard;
 mod live;
 mod pages;
