@@ -22,7 +22,7 @@ mod theme;
 
 use crate::session;
 use crate::ui::style;
-use crate::ui::terminal::FullScreen;
+use crate::ui::terminal::{FullScreen, end_without_terminal};
 use karve_harness::store::CampaignDir;
 use karve_os::clock;
 use karve_os::error::{Result, WithContext};
@@ -52,6 +52,7 @@ pub fn watch(dir: CampaignDir) -> Result<()> {
     let stop = stop_flag()?;
     let cannot = || "cannot draw on the terminal".to_owned();
     let mut screen = FullScreen::open()?;
+    end_without_terminal(Arc::clone(&stop));
     let theme = Theme { color: style::color() };
     let mut drawn = None::<Instant>;
     loop {

@@ -1,7 +1,7 @@
 //! The whole terminal, for as long as a screen needs it; it is given back as it was, whatever ends
 //! the process: the end of the screen, a panic, or a signal that its loop notices.
 
-use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -9,9 +9,16 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use std::io::{IsTerminal, Stdout, stdout};
-use std::panic;
-use std::sync::Once;
+use std::io::{IsTerminal, Stdout, stdin, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use std::{panic, thread};
+
+/// How often the terminal is looked for.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long a screen may take to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The terminal in raw mode, with a screen of its own.
 #[derive(Debug)]
@@ -49,6 +56,19 @@ impl Drop for FullScreen {
 fn restore() {
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
+}
+
+/// Ends the process when a signal asked for it and the screen does not notice, or when the terminal
+/// is gone: a library that waits for keys there would wait for ever, and not idly.
+pub fn end_without_terminal(stop: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) && stdin().is_terminal() {
+            thread::sleep(LOOK);
+        }
+        thread::sleep(GRACE);
+        restore();
+        std::process::exit(ErrorKind::Interrupted.exit_code().into());
+    });
 }
 
 /// The message of a panic is for the usual screen.

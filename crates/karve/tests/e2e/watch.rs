@@ -152,6 +152,21 @@ fn it_draws_in_a_terminal_quits_on_q_and_gives_it_back() {
 }
 
 #[test]
+fn it_ends_with_its_terminal() {
+    let lab = Lab::new("gains");
+    lab.karve(&["run", "--yes"]).ends(0);
+    let Some(watch) = InTerminal::start(&lab, "watch", &[]) else {
+        return;
+    };
+    watch.shows("q quit");
+    let pid = fs::read_to_string(&watch.pid).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", pid.trim()));
+    assert!(process.exists());
+    drop(watch);
+    wait_until("its end", || !process.exists());
+}
+
+#[test]
 fn without_a_terminal_it_says_what_to_use() {
     let lab = Lab::new("gains");
     lab.karve(&["watch"]).ends(2).complains(&["there is no campaign", "karve run"]);
