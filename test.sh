@@ -207,6 +207,7 @@ timed() {
     step archive ./release.sh
     step demo cargo run --release --locked -- demo
     step scale cargo bench --locked --bench scale -- --quick
+    step pages cargo bench --locked --bench scale -- --pages --quick
     step rules-release cargo bench --locked --bench rules
     step zoo cargo bench --locked --bench zoo
     step knowledge cargo bench --locked --bench knowledge
