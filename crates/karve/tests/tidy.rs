@@ -415,7 +415,8 @@ fn vague_hints(source: &Source) -> Vec<String> {
 
 #[test]
 fn nothing_is_undone_and_no_machine_is_named() {
-    let all = files().into_iter();
+    // The bytes of a picture may be any words.
+    let all = files().into_iter().filter(|path| !path.ends_with(".png"));
     assert_none(all.flat_map(|path| leftovers(&path, &read(&path))).collect());
 }
 
