@@ -1,7 +1,7 @@
 //! Pages of a long campaign: how soon they are there, how large they are, and how many people can
 //! look at them at once.
 
-use super::stage::{charter, cheap_commands, repository};
+use super::stage::{charter, cheap_commands, for_each_case, repository};
 use super::{Figures, Play, Size};
 use karve::web::{self, Actions, CampaignWatch};
 use karve_harness::store::CampaignDir;
@@ -24,11 +24,13 @@ const FILE_MIB_MAX: f64 = 3.0;
 
 pub(super) fn measure(size: &Size, scratch: &Path, figures: &mut Figures) -> Result<()> {
     let repo = repository(&scratch.join("pages"))?;
-    let play = Play::start(repo, charter("pages", &cheap_commands(), size.rounds, CASES))?;
+    let commands = for_each_case(&cheap_commands());
+    let play = Play::start(repo, charter("pages", &commands, size.rounds, CASES))?;
     let dir = play.finish()?;
     let begun = Instant::now();
     let watch = CampaignWatch::open(dir.clone())?;
-    figures.tell("rounds", watch.campaign().rounds().len() as f64, "");
+    let missing = size.rounds as usize - watch.campaign().rounds().len();
+    figures.bound("rounds that are missing", missing as f64, "", 0.0);
     figures.tell("reading the log for pages", begun.elapsed().as_secs_f64(), "s");
     let begun = Instant::now();
     let file = web::render_file(&watch)?;

@@ -121,6 +121,12 @@ pub(crate) fn cheap_commands() -> Commands {
     }
 }
 
+/// The same commands, one for each case.
+pub(crate) fn for_each_case(cheap: &Commands) -> Commands {
+    let each = |line: &str| format!(": {{case}}; {line}");
+    Commands { test: each(&cheap.test), bench: each(&cheap.bench), ..cheap.clone() }
+}
+
 /// The same commands, each 100 ms slower and one for each case; builds and tests count themselves.
 pub(crate) fn slowed(cheap: &Commands, count: &Path) -> Commands {
     let counted = |line: &str| format!("printf x >> '{}'; sleep 0.1; {line}", count.display());
