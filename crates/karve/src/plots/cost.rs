@@ -1,6 +1,6 @@
 //! What the campaign used up to each round: time of work, tokens and dollars.
 
-use super::gantt::seconds;
+use crate::ui::gauges::time_text;
 use karve_core::chart::{COLORS, Chart, Stroke};
 use karve_core::payload::Payload;
 
@@ -30,8 +30,8 @@ pub(super) fn cost(payload: &Payload) -> Option<String> {
         }
     };
     let rounds = &payload.rounds;
-    let ms: f64 = rounds.iter().map(|round| round.view.spent_s * 1e3).sum();
-    curve(format!("time in rounds: {}", seconds(ms as u64)), COLORS[0], &|at| {
+    let spent_s: f64 = rounds.iter().map(|round| round.view.spent_s).sum();
+    curve(format!("time in rounds: {}", time_text(spent_s)), COLORS[0], &|at| {
         rounds[at].view.spent_s
     });
     let tokens: u64 = rounds.iter().map(|round| round.usage.tokens).sum();

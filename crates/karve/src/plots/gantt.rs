@@ -1,6 +1,7 @@
 //! What took how long: one row for each round, one color for each kind of work.
 
 use super::sheet::Sheet;
+use crate::ui::gauges::time_text;
 use karve_core::payload::{Payload, Span};
 use std::collections::BTreeMap;
 
@@ -59,22 +60,13 @@ pub(super) fn gantt(payload: &Payload) -> Option<String> {
         for span in spans {
             let wide = span.spent_ms as f64 * scale;
             let by = span.by.as_ref().map_or_else(String::new, |by| format!(", {by}"));
-            let about = format!("{}: {}{by}", span.what, seconds(span.spent_ms));
+            let about = format!("{}: {}{by}", span.what, time_text(span.spent_ms as f64 / 1e3));
             let style = format!("fill=\"{}\"", color_of(span.what));
             sheet.bar((x, y + 2.0), (wide.max(0.4), ROW - 4.0), (&style, &about));
             x += wide;
         }
-        let total = spans.iter().map(|span| span.spent_ms).sum();
-        sheet.text((x + 6.0, y + 13.0), "start", &seconds(total));
+        let total: u64 = spans.iter().map(|span| span.spent_ms).sum();
+        sheet.text((x + 6.0, y + 13.0), "start", &time_text(total as f64 / 1e3));
     }
     Some(sheet.finish())
-}
-
-/// Milliseconds in words.
-pub(super) fn seconds(ms: u64) -> String {
-    match ms {
-        ms if ms < 10_000 => format!("{:.1} s", ms as f64 / 1e3),
-        ms if ms < 600_000 => format!("{} s", ms / 1_000),
-        ms => format!("{} min", ms / 60_000),
-    }
 }

@@ -3,7 +3,7 @@
 use super::model::WatchModel;
 use super::state::RoundFilter;
 use super::theme::TonedLine;
-use crate::ui::gauges::{device_text, estimate_text, time_text};
+use crate::ui::gauges::{device_text, time_text};
 use crate::ui::style::Tone;
 use karve_core::payload::{GateRow, IntegrityState, RoundPayload, Span};
 use karve_core::view::RoundView;
@@ -70,7 +70,7 @@ pub(super) fn round_log(model: &WatchModel, round: &RoundPayload) -> Vec<TonedLi
     if let Some(comparison) = &view.comparison {
         heading(&mut lines, "cases");
         for case in &comparison.cases {
-            let (name, text) = (model.payload.case_name(case.case), estimate_text(&case.estimate));
+            let (name, text) = (model.payload.case_name(case.case), case.estimate.describe());
             lines.push(TonedLine::new(&format!("  {text}  {name}")));
         }
     }
@@ -164,13 +164,13 @@ pub(super) fn campaign_log(model: &WatchModel) -> Vec<TonedLine> {
     let about = format!("{} ({}) on {}", target.op, target.backend, target.device);
     lines.push(TonedLine::new(&about));
     lines.push(TonedLine::new(&format!("policy {}, agent {}", target.policy, target.agent)));
-    if let Some(conditions) = &model.conditions {
+    if let Some(conditions) = model.follower.conditions() {
         lines.push(TonedLine::new(&device_text(conditions)));
     }
     if let Some(comparison) = &payload.final_comparison {
         heading(&mut lines, "original against final");
         for case in &comparison.cases {
-            let (name, text) = (payload.case_name(case.case), estimate_text(&case.estimate));
+            let (name, text) = (payload.case_name(case.case), case.estimate.describe());
             lines.push(TonedLine::new(&format!("  {text}  {name}")));
         }
     }

@@ -4,7 +4,7 @@ use super::evidence::{draw_duels, draw_trend};
 use super::model::WatchModel;
 use super::state::{DetailTab, RoundFilter, RowId, WatchState};
 use super::theme::{Theme, TonedLine};
-use crate::ui::gauges::{bar, estimate_text, time_text, trend_text};
+use crate::ui::gauges::{bar, time_text, trend_text};
 use crate::ui::style::Tone;
 use karve_core::comparison::Estimate;
 use karve_core::payload::{Payload, TrendRow};
@@ -123,7 +123,7 @@ fn best_text(payload: &Payload) -> String {
 /// An estimate, with how sure its interval is.
 fn confident(estimate: &Estimate) -> String {
     let level = if estimate.low.is_some() { " at 95%" } else { "" };
-    format!("{}{level}", estimate_text(estimate))
+    format!("{}{level}", estimate.describe())
 }
 
 fn budget_text(payload: &Payload) -> String {

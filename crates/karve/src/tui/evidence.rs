@@ -1,7 +1,6 @@
 //! The charts: the evidence of a duel against its two thresholds, and the trend of a campaign.
 
 use super::theme::{Theme, TonedLine};
-use crate::ui::gauges::estimate_text;
 use karve_core::campaign::DuelName;
 use karve_core::payload::{DuelTrace, Payload};
 use karve_core::score;
@@ -187,7 +186,7 @@ pub(super) fn draw_trend(frame: &mut Frame<'_>, area: Rect, payload: &Payload, t
     let [top, rest] = Layout::vertical([Constraint::Length(2), Constraint::Min(4)]).areas(area);
     let text = payload.campaign.headline.as_ref().map_or_else(
         || format!("speedup over the original, {:.3}x so far", payload.campaign.cumulative_ratio),
-        |headline| format!("speedup over the original, final duel {}", estimate_text(headline)),
+        |headline| format!("speedup over the original, final duel {}", headline.describe()),
     );
     let key = "line: best so far; dots: rounds, interval ends";
     frame.render_widget(Text::from(vec![Line::raw(text), Line::raw(key)]), top);

@@ -4,8 +4,7 @@ use super::details::{campaign_log, current_log, diff_lines, note, round_log, tex
 use super::state::{DetailTab, RowId};
 use super::theme::TonedLine;
 use crate::transcript;
-use karve_core::campaign::{Event, Record};
-use karve_core::measurement::Conditions;
+use karve_core::campaign::Record;
 use karve_core::payload::{Follower, Payload};
 use karve_harness::store::{self, CampaignDir, LogTail};
 use karve_os::error::{CommandError, Result, WithContext};
@@ -24,8 +23,6 @@ pub(super) struct WatchModel {
     pub(super) follower: Follower,
     /// What all pages show, as of the last record.
     pub(super) payload: Payload,
-    /// The state of the device in the last block that was measured.
-    pub(super) conditions: Option<Conditions>,
     /// Why the log is no longer followed.
     pub(super) trouble: Option<String>,
     is_reading: bool,
@@ -51,7 +48,6 @@ impl WatchModel {
             dir,
             payload: follower.payload(),
             follower,
-            conditions: None,
             trouble: None,
             is_reading: true,
             cached: None,
@@ -99,9 +95,6 @@ impl WatchModel {
     }
 
     fn take(&mut self, record: &Record) -> Result<()> {
-        if let Event::BlockMeasured { block, .. } = &record.event {
-            self.conditions = block.conditions.as_deref().cloned().or(self.conditions.take());
-        }
         self.follower.take(record).map_err(|error| {
             CommandError::environment("the log is damaged")
                 .cause(error)

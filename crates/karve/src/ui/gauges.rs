@@ -1,19 +1,10 @@
-//! Figures for screens: speedups with intervals, times, bars, small trends, and the device.
+//! Figures for screens: times, bars, small trends, and the device.
 
-use karve_core::comparison::Estimate;
 use karve_core::measurement::Conditions;
 use karve_os::text::safe;
 
 /// The heights of a small trend.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-
-/// A speedup with its interval, as far as there is one.
-pub fn estimate_text(estimate: &Estimate) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => format!("{:.3}x [{low:.3}, {high:.3}]", estimate.ratio),
-        _ => format!("{:.3}x", estimate.ratio),
-    }
-}
 
 /// A time for people: `12 s`, `3 min 05 s`, `2 h 07 min`.
 pub fn time_text(seconds: f64) -> String {

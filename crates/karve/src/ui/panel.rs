@@ -1,6 +1,6 @@
 //! What a running campaign shows below its lines: the best so far, the last verdicts, the device.
 
-use super::gauges::{device_text, estimate_text, time_text, trend_text};
+use super::gauges::{device_text, time_text, trend_text};
 use karve_core::campaign::Campaign;
 use karve_core::measurement::Conditions;
 use karve_core::payload;
@@ -38,7 +38,7 @@ fn best_line(campaign: &Campaign) -> String {
     let best_round = campaign.lineage().best().map(|kept| kept.round);
     let of_best = trend.iter().find(|row| Some(row.round) == best_round);
     let best = match of_best.and_then(|row| row.estimate) {
-        Some(estimate) => estimate_text(&estimate),
+        Some(estimate) => estimate.describe(),
         None => "nothing kept yet".to_owned(),
     };
     let series: Vec<f64> = trend.iter().map(|row| row.best).collect();

@@ -16,9 +16,21 @@ use std::path::Path;
 const RECORDS_MAX: usize = 10_000;
 /// Largest patch that is shown.
 const PATCH_BYTES_MAX: usize = 1 << 20;
-/// Characters of a message of an agent, and messages of a turn: on a page, and in a file.
-const SAID_CHARS: [usize; 2] = [20_000, 600];
-const SAID_LINES: [usize; 2] = [200, 8];
+/// How much of a turn of an agent is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnLimits {
+    /// Characters of a message.
+    chars: usize,
+    /// Messages.
+    messages: usize,
+}
+
+impl TurnLimits {
+    /// On the page of a round.
+    pub(super) const PAGE: Self = Self { chars: 20_000, messages: 200 };
+    /// Among many rounds in one file.
+    pub(super) const FILE: Self = Self { chars: 600, messages: 8 };
+}
 
 /// A campaign, as far as its log was read.
 #[derive(Debug)]
@@ -146,15 +158,14 @@ impl CampaignWatch {
     }
 
     /// The change of a round and what its agents said; less of it among many rounds.
-    pub(super) fn extras(&self, round: &RoundPayload, is_among_many: bool) -> RoundExtras {
-        let at = usize::from(is_among_many);
+    pub(super) fn extras(&self, round: &RoundPayload, limits: &TurnLimits) -> RoundExtras {
         let patch = round.patch.as_ref().and_then(|hash| store::get_artifact(&self.dir, hash).ok());
         let mut patch = patch.unwrap_or_default();
         patch.truncate(PATCH_BYTES_MAX);
         let turns = transcript::read_logs(&self.dir, &round.session_logs);
         RoundExtras {
             patch: String::from_utf8_lossy(&patch).into_owned(),
-            transcript: turns.iter().map(|turn| shown(turn, at)).collect(),
+            transcript: turns.iter().map(|turn| shown(turn, limits)).collect(),
         }
     }
 
@@ -193,8 +204,8 @@ impl CampaignWatch {
     }
 }
 
-fn shown(turn: &TurnView, at: usize) -> ShownTurn {
-    let cut = |text: &str| text.chars().take(SAID_CHARS[at]).collect::<String>();
+fn shown(turn: &TurnView, limits: &TurnLimits) -> ShownTurn {
+    let cut = |text: &str| text.chars().take(limits.chars).collect::<String>();
     let line = |line: &crate::transcript::TranscriptLine| ShownMessage {
         who: match &line.tool {
             Some(tool) => format!("{:?} {tool}", line.who).to_lowercase(),
@@ -207,6 +218,6 @@ fn shown(turn: &TurnView, at: usize) -> ShownTurn {
         agent: turn.name.clone().unwrap_or_else(|| turn.agent.clone()),
         model: turn.model.clone(),
         brief: cut(&turn.brief),
-        lines: turn.lines.iter().take(SAID_LINES[at]).map(line).collect(),
+        lines: turn.lines.iter().take(limits.messages).map(line).collect(),
     }
 }

@@ -3,13 +3,13 @@
 
 use super::campaigns::CampaignWatch;
 use super::guard;
+use crate::ui::gauges::device_text;
 use crate::ui::{Screen, describe_step};
 use karve_core::campaign::{Campaign, Record, Step};
-use karve_core::measurement::Conditions;
 use karve_harness::commands::BUILD_OUTPUT;
 use karve_harness::store::CampaignDir;
 use karve_os::device::{Notice, NoticeSink, lease};
-use karve_os::{clock, files, text};
+use karve_os::{files, text};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,6 @@ struct LiveNote {
     pid: u32,
     step: String,
     said: String,
-    since_ms: i64,
 }
 
 /// What a page shows of a campaign that is not finished.
@@ -88,7 +87,7 @@ pub(super) fn view(watch: &CampaignWatch) -> Option<LiveView> {
         done,
         total: left.map_or(0, |left| left.blocks_max),
         said: guard::clean_text(campaign, &text::safe(&note.said, SAID_CHARS)),
-        host: watch.follower().conditions().map(host_line).unwrap_or_default(),
+        host: watch.follower().conditions().map(device_text).unwrap_or_default(),
         devices: lease_lines(),
         tail: match running {
             true => guard::clean_text(campaign, &text::safe_lines(&tail, 40, 200).join("\n")),
@@ -103,25 +102,18 @@ fn lease_lines() -> Vec<String> {
     lease::held().iter().map(line).collect()
 }
 
-/// The state of the host, on one line.
-pub(super) fn host_line(conditions: &Conditions) -> String {
-    let mut parts = Vec::new();
-    parts.extend(conditions.load.map(|load| format!("load {load:.1}")));
-    parts.extend(conditions.pressure.map(|p| format!("CPU pressure {p:.0}%")));
-    parts.extend(conditions.cpu_mhz.map(|mhz| format!("{mhz} MHz")));
-    if let Some(gpu) = &conditions.gpu {
-        parts.push(gpu.name.clone());
-        parts.extend(gpu.temperature_c.map(|c| format!("{c:.0} °C")));
-        parts.extend(gpu.sm_clock_mhz.map(|mhz| format!("SM {mhz} MHz")));
-        parts.extend(gpu.throttle.first().map(|why| format!("throttled: {why}")));
-    }
-    text::safe(&parts.join(", "), SAID_CHARS)
-}
-
 /// A screen that also tells pages what happens.
 pub struct LiveScreen<'a> {
     inner: &'a mut dyn Screen,
     note: std::sync::Arc<LiveFile>,
+}
+
+/// When a change must be in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Urgency {
+    AtOnce,
+    /// With the next one, if the last was a moment ago.
+    InTime,
 }
 
 struct LiveFile {
@@ -130,11 +122,11 @@ struct LiveFile {
 }
 
 impl LiveFile {
-    fn change(&self, change: impl FnOnce(&mut LiveNote), is_urgent: bool) {
+    fn change(&self, urgency: Urgency, change: impl FnOnce(&mut LiveNote)) {
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         change(&mut state.0);
         let is_due = state.1.is_none_or(|last| last.elapsed() >= PACE);
-        if is_urgent || is_due {
+        if urgency == Urgency::AtOnce || is_due {
             state.1 = Some(Instant::now());
             // Pages can do without it.
             if let Ok(bytes) = serde_json::to_vec(&state.0) {
@@ -162,9 +154,12 @@ impl Screen for LiveScreen<'_> {
         let now = |note: &mut LiveNote| {
             note.step = text;
             note.said.clear();
-            note.since_ms = clock::now_ms();
         };
-        self.note.change(now, !matches!(step, Step::Measure(_)));
+        let urgency = match step {
+            Step::Measure(_) => Urgency::InTime,
+            _ => Urgency::AtOnce,
+        };
+        self.note.change(urgency, now);
         self.inner.starts(campaign, step);
     }
 
@@ -176,7 +171,11 @@ impl Screen for LiveScreen<'_> {
         let (inner, note) = (self.inner.notices(), std::sync::Arc::clone(&self.note));
         NoticeSink::new(move |said| {
             let text = text::safe(said.text(), SAID_CHARS);
-            note.change(|note| note.said = text, matches!(said, Notice::Lasting(_)));
+            let urgency = match said {
+                Notice::Lasting(_) => Urgency::AtOnce,
+                Notice::Passing(_) => Urgency::InTime,
+            };
+            note.change(urgency, |note| note.said = text);
             inner.pass(said);
         })
     }

@@ -1,10 +1,11 @@
 //! A payload as HTML: the same parts on the live page and in the report that is one file.
 
-use super::campaigns::{CampaignWatch, RoundExtras};
+use super::campaigns::{CampaignWatch, RoundExtras, TurnLimits};
 use super::live::LiveView;
 use super::{assets, diff, guard};
 use crate::plots::{self, Plot};
 use crate::reports;
+use crate::ui::gauges::time_text;
 use karve_agents::template_env::strict_environment;
 use karve_core::campaign::DuelName;
 use karve_core::chart;
@@ -54,7 +55,7 @@ fn environment() -> Environment<'static> {
     environment.add_filter("ratio", move |value: Value| of(&value, |v| format!("{v:.3}x")));
     environment.add_filter("fig", move |value: Value| of(&value, figure));
     environment.add_filter("percent", move |v: Value| of(&v, |v| percent_text(v * 100.0)));
-    environment.add_filter("secs", move |value: Value| of(&value, seconds));
+    environment.add_filter("secs", move |value: Value| of(&value, time_text));
     environment.add_filter("evidence", move |value: Value| of(&value, short_evidence));
     environment.add_filter("interval", |value: Value| interval(&value));
     environment.add_filter("estimate", |value: Value| {
@@ -77,15 +78,6 @@ fn interval(value: &Value) -> String {
 
 fn short_evidence(value: f64) -> String {
     if value < 1e4 { format!("{value:.1}") } else { format!("{value:.0e}") }
-}
-
-fn seconds(value: f64) -> String {
-    match value {
-        v if v < 10.0 => format!("{v:.1} s"),
-        v if v < 600.0 => format!("{v:.0} s"),
-        v if v < 36_000.0 => format!("{:.0} min", v / 60.0),
-        v => format!("{:.1} h", v / 3_600.0),
-    }
 }
 
 fn render(template: &str, values: Value) -> Result<String> {
@@ -326,8 +318,8 @@ fn round_html(
 ) -> Result<String> {
     let number = shown.round.view.round;
     let RoundExtras { patch, transcript } = match place {
-        RoundPlace::Page => watch.extras(shown, false),
-        RoundPlace::File => watch.extras(shown, true),
+        RoundPlace::Page => watch.extras(shown, &TurnLimits::PAGE),
+        RoundPlace::File => watch.extras(shown, &TurnLimits::FILE),
         RoundPlace::Short => RoundExtras::default(),
     };
     let lines = if place == RoundPlace::Page { DIFF_LINES } else { DIFF_LINES_FILE };
