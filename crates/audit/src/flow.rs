@@ -372,7 +372,7 @@ pub(super) struct FunctionFlow<'a> {
     pub(super) file: &'a AnalyzedFile<'a>,
     pub(super) function: &'a AnalyzedFunction,
     pub(super) taint: Taint,
-    written: &'a BTreeSet<String>,
+    pub(super) written: &'a BTreeSet<String>,
 }
 
 impl FunctionFlow<'_> {

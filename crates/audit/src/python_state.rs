@@ -96,11 +96,23 @@ pub(super) fn add_stores(
         "attribute" if is_changing(tree.child_text(node, "attribute")) => {
             // A method under another name: `push = seen.append`.
             let called = tree.place(node) == Some("function");
-            function.changed.extend(tree.child(node, "object").filter(|_| !called));
+            let object = tree.child(node, "object").filter(|_| !called);
+            function.changed.extend(object.filter(|of| !is_operators(tree, *of)));
         }
         "call" => add_call(tree, node, function),
         _ => {}
     }
+}
+
+/// Whether a name is the module `operator`, whose functions change what they are given at most:
+/// `reduce(operator.add, terms)`.
+fn is_operators(tree: &SyntaxTree<'_>, object: NodeIndex) -> bool {
+    let name = tree.text(object);
+    let mut imports = tree.find(0, &["import_statement"]);
+    let mut bound = tree.find(0, &["assignment"]).filter_map(|of| tree.child(of, "left"));
+    name == "operator"
+        && imports.any(|of| tree.text(of).split([' ', ',']).any(|word| word == name))
+        && !bound.any(|left| targets(tree, left).iter().any(|of| tree.text(*of) == name))
 }
 
 fn add_call(tree: &SyntaxTree<'_>, call: NodeIndex, function: &mut AnalyzedFunction) {

@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 const FUNCTIONS: [&str; 4] =
     ["function_definition", "function_item", "closure_expression", "lambda_expression"];
 const CALLS: [&str; 2] = ["call_expression", "call"];
+/// Locals of locals that are followed.
+const PASSES: usize = 4;
 /// What leaves a branch for somewhere else than its end.
 const LEAVES: [&str; 7] = [
     "return_statement",
@@ -31,6 +33,36 @@ const LEAVES: [&str; 7] = [
 ];
 /// What can be asked about a tensor without looking at its elements.
 const EXTENTS: [&str; 8] = ["size", "shape", "dtype", "ndim", "device", "len", "numel", "is_empty"];
+
+/// What makes an array larger, and what can be done with one without changing its extent.
+const GROWS: [&str; 4] = ["resize", "reserve", "resize_with", "reserve_exact"];
+const ELEMENTS: [&str; 4] = ["iter", "iter_mut", "chunks_exact", "chunks_exact_mut"];
+const NUMBERS: [&str; 12] =
+    ["f32", "f64", "float", "double", "int", "i32", "u32", "i64", "u64", "usize", "u8", "size_t"];
+const KEEPS_EXTENT: [&str; 22] = [
+    "size",
+    "len",
+    "data",
+    "begin",
+    "end",
+    "iter",
+    "iter_mut",
+    "as_ptr",
+    "as_mut_ptr",
+    "as_slice",
+    "as_mut_slice",
+    "fill",
+    "copy_from_slice",
+    "clone_from_slice",
+    "chunks_exact",
+    "chunks_exact_mut",
+    "sort_by",
+    "sort_unstable_by",
+    "with",
+    "with_borrow_mut",
+    "borrow",
+    "borrow_mut",
+];
 
 /// The state that is only set up, in functions that decide on it.
 pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTreeSet<String> {
@@ -46,6 +78,11 @@ pub(super) fn names(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>]) -> BTre
             found.insert(name);
         }
     }
+    let written = flows.iter().flat_map(|flow| flow.written.iter());
+    let written: BTreeSet<&String> = written.filter(|name| !found.contains(*name)).collect();
+    let grown = written.into_iter().filter(|name| is_scratch_that_grows(file, flows, name));
+    let grown: Vec<String> = grown.cloned().collect();
+    found.extend(grown);
     found.extend(set_in(file, flows, &branches));
     found
 }
@@ -129,6 +166,111 @@ fn set_up_branch(
     is_set_up.then_some(branch)
 }
 
+/// Whether an array is only asked how large it is, and is then made larger: `if (row.size() < n)
+/// row.resize(n)`. Elsewhere its elements may be used, but not its extent.
+fn is_scratch_that_grows(file: &AnalyzedFile<'_>, flows: &[FunctionFlow<'_>], name: &str) -> bool {
+    let tree = file.tree;
+    let mut n_branches = 0;
+    let is_right = flows.iter().all(|flow| {
+        let data = DataFlow::of(flow);
+        let (known, elements) = names_of(flow, name);
+        let is_of = |names: &BTreeSet<&str>, node: NodeIndex| {
+            tree.kind(node) == "identifier" && names.contains(tree.text(node))
+        };
+        let is_it = |node: &NodeIndex| is_of(&known, *node);
+        let asks = |test: &NodeIndex| {
+            tree.within(*test).any(|node| is_it(&node) || is_of(&elements, node))
+        };
+        let tests: Vec<NodeIndex> =
+            flow.function.tested.iter().copied().filter(|test| asks(test)).collect();
+        let asks_extent = |test: &NodeIndex| {
+            let mut places =
+                tree.within(*test).filter(|node| is_it(node) || is_of(&elements, *node));
+            places.all(|node| is_it(&node) && is_extent(tree, node))
+        };
+        let own: Vec<NodeIndex> =
+            tests.iter().filter_map(|test| growth(tree, flow, *test)).collect();
+        n_branches += own.len();
+        let mut places = tree.within(flow.function.node).filter(is_it);
+        own.len() == tests.len()
+            && tests.iter().all(asks_extent)
+            && places.all(|node| {
+                let inside = own.iter().any(|branch| tree.holds(*branch, node));
+                keeps_extent(tree, node) || inside && grows_plainly(tree, &data, node)
+            })
+    });
+    is_right && n_branches > 0 && ["Vec<", "vector<"].iter().all(|of| has_numbers_only(tree, of))
+}
+
+/// Whether all arrays of this kind hold plain numbers, which cannot hold more than themselves.
+fn has_numbers_only(tree: &SyntaxTree<'_>, kind: &str) -> bool {
+    let mut parts = tree.text(0).split(kind).skip(1);
+    parts.all(|part| part.split(['>', ',']).next().is_some_and(|of| NUMBERS.contains(&of.trim())))
+}
+
+/// The names of the state in a function, and of its elements.
+fn names_of<'t>(flow: &FunctionFlow<'t>, name: &'t str) -> (BTreeSet<&'t str>, BTreeSet<&'t str>) {
+    let tree = flow.file.tree;
+    let (mut known, mut elements) = (BTreeSet::from([name]), BTreeSet::new());
+    for _ in 0..PASSES {
+        for (target, value) in &flow.function.assigned {
+            let Some(root) = flow.file.root(*value) else {
+                continue;
+            };
+            let own = flow.file.is_own(flow.function, *target).then(|| tree.text(*target));
+            let mut fields = tree.find(*value, &["field_expression"]);
+            let is_element = fields.any(|of| ELEMENTS.contains(&tree.child_text(of, "field")));
+            if elements.contains(root) || is_element && known.contains(root) {
+                elements.extend(own);
+            } else if known.contains(root) {
+                known.extend(own);
+            }
+        }
+    }
+    (known, elements)
+}
+
+/// The branch of a condition on extents, if all it does is call methods.
+fn growth(tree: &SyntaxTree<'_>, flow: &FunctionFlow<'_>, test: NodeIndex) -> Option<NodeIndex> {
+    let branch = tree.enclosing(test, &["if_statement", "if_expression"])?;
+    let condition = tree.child(branch, "condition").filter(|of| tree.holds(*of, test))?;
+    let inside = |node: &NodeIndex| tree.holds(branch, *node) && !tree.holds(condition, *node);
+    let is_plain = tree.child(branch, "alternative").is_none()
+        && tree.find(branch, &LEAVES).next().is_none()
+        && !flow.function.assigned.iter().any(|(target, _)| inside(target))
+        && !flow.function.tested.iter().any(inside)
+        && touches_nothing_before(tree, flow, branch);
+    is_plain.then_some(branch)
+}
+
+/// Whether a use of an array leaves its extent as it is.
+fn keeps_extent(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let Some(parent) = tree.parent(node) else {
+        return false;
+    };
+    match tree.kind(parent) {
+        "field_expression" => KEEPS_EXTENT.contains(&tree.child_text(parent, "field")),
+        "subscript_expression" | "index_expression" => tree.children(parent).next() == Some(node),
+        "reference_expression" => !tree.text(parent).starts_with("&mut"),
+        "closure_parameters" => true,
+        _ => ["declarator", "pattern", "name"].map(Some).contains(&tree.place(node)),
+    }
+}
+
+/// Whether a use makes an array larger, and what it is given does not depend on inputs.
+fn grows_plainly(tree: &SyntaxTree<'_>, data: &DataFlow<'_>, node: NodeIndex) -> bool {
+    let Some(call) = tree.enclosing(node, &CALLS) else {
+        return false;
+    };
+    let is_object = tree.child(call, "function").is_some_and(|callee| tree.holds(callee, node));
+    is_object
+        && GROWS.contains(&callee(tree, call))
+        && !tree.arguments(call).into_iter().any(|argument| {
+            let mut names = tree.find(argument, &["identifier"]);
+            names.any(|of| data.depends(of) && !is_extent(tree, of))
+        })
+}
+
 /// Whether a condition asks only whether there is an array and how large it is.
 fn asks_whole(flow: &FunctionFlow<'_>, test: NodeIndex, name: &str) -> bool {
     let tree = flow.file.tree;
@@ -136,7 +278,9 @@ fn asks_whole(flow: &FunctionFlow<'_>, test: NodeIndex, name: &str) -> bool {
     let mut places = places.filter(|node| flow.state_of(tree.text(*node)).as_deref() == Some(name));
     let is_none = |node: NodeIndex| {
         let compared = tree.parent(node).filter(|up| tree.kind(*up) == "comparison_operator");
-        compared.is_some_and(|up| tree.children(up).any(|side| tree.kind(side) == "none"))
+        let is_there = tree.enclosing(node, &CALLS).filter(|call| callee(tree, *call) == "hasattr");
+        is_there.is_some_and(|call| tree.arguments(call).first() == Some(&node))
+            || compared.is_some_and(|up| tree.children(up).any(|side| tree.kind(side) == "none"))
     };
     places.all(|node| is_none(node) || (is_extent(tree, node) && !tree.text(test).contains("len(")))
 }
