@@ -7,6 +7,7 @@
 mod explain;
 pub mod http;
 mod primus;
+pub mod stdio;
 
 use crate::external::{CampaignSpeed, campaign_choice, drive_external, finished, tried};
 use crate::library::situation::situation_of;

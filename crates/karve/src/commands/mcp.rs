@@ -1,13 +1,12 @@
 //! `karve mcp`: an MCP server for external agents that drive a campaign themselves.
 
-use crate::mcp::{McpServer, StartPermission, http};
+use crate::mcp::{McpServer, StartPermission, http, stdio};
 use crate::project::ProjectArgs;
 use crate::{loopback, ui};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::process;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -18,10 +17,6 @@ const INVALID_REQUEST: i32 = -32_600;
 const TOKEN: &str = "KARVE_MCP_TOKEN";
 /// Fewest characters of a token.
 const TOKEN_CHARS_MIN: usize = 16;
-
-/// Bytes of one message on standard input; a longer one is dropped without a response, and is never
-/// held in memory.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// Variables set for every process that a campaign starts.
 const CAMPAIGN_VARIABLES: [&str; 2] = ["KARVE_TASK", process::CAMPAIGN_MARK];
@@ -87,10 +82,7 @@ async fn serve_stdio(server: McpServer) -> Result<()> {
             .cause(error)
             .hint("start \"karve mcp\" from an agent: \"claude mcp add karve -- karve mcp\"")
     };
-    let (read, write) = rmcp::transport::stdio();
-    let transport = AsyncRwTransport::new_server(read, write);
-    let serving = server.serve(transport.with_max_line_length(MESSAGE_BYTES_MAX)).await;
-    let serving = match serving {
+    let serving = match server.serve(stdio::stdio()).await {
         Ok(serving) => serving,
         Err(ServerInitializeError::ExpectedInitializeRequest(Some(early))) => {
             refuse_early(&serde_json::json!(early)["id"]);
@@ -133,25 +125,5 @@ fn token() -> Result<(String, bool)> {
                 .hint(format!("set a longer {TOKEN}, or unset it to get a new one")))
         }
         Err(_) => Ok((loopback::fresh_token()?, true)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rmcp::transport::Transport;
-
-    /// The server relies on this: the library drops such a message and keeps the connection.
-    #[tokio::test]
-    async fn a_message_that_is_too_long_is_dropped_and_the_next_one_is_read() {
-        let (server, _client) = tokio::net::UnixStream::pair().unwrap();
-        let long = "x".repeat(500);
-        let ping = r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#;
-        let sent = format!("{{\"id\":8,\"params\":\"{long}\"}}\n{ping}\n").into_bytes();
-        let transport = AsyncRwTransport::new_server(std::io::Cursor::new(sent), server);
-        let mut transport = transport.with_max_line_length(400);
-        let received = transport.receive().await.unwrap();
-        assert_eq!(serde_json::to_value(&received).unwrap()["id"], 9);
-        assert!(transport.receive().await.is_none());
     }
 }
