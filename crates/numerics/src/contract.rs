@@ -310,7 +310,8 @@ impl Arg {
         }
     }
 
-    fn set_draw(&mut self, other: Draw) {
+    /// Fills it with something else; what is not filled stays as it is.
+    pub fn set_draw(&mut self, other: Draw) {
         if let ArgKind::Input { draw, .. } | ArgKind::InOut { draw, .. } = &mut self.kind {
             *draw = other;
         }

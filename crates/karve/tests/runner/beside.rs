@@ -5,6 +5,7 @@ use karve_core::measurement::Gate;
 use karve_harness::outcome::split;
 use karve_harness::runner;
 use karve_numerics::contract::ArgKind;
+use karve_numerics::draw::Draw;
 
 /// What the check says of a kernel next to an incumbent.
 fn said(kernel: &str, incumbent: &str, fixed: bool) -> Option<String> {
@@ -62,6 +63,15 @@ fn what_a_nan_gives_stays_as_it_was() {
         kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = x[i] == x[i] ? x[i] * y[i] : 0");
     assert_ne!(kernel, kernels::HONEST);
     refused(&kernel, "with a NaN");
+    // A declared range says nothing about NaN.
+    let (own, usual) = (built(&kernel), built(kernels::HONEST));
+    let mut terms = terms(own.path());
+    for arg in &mut terms.contract.args {
+        arg.set_draw(Draw::Uniform { low: 0.0, high: 1.0 });
+    }
+    let checked = check_kernel(&terms, own.path(), Some(usual.path()), &[case(1_000)]);
+    let said = checked.expect("a correctness check").err().map(|gate| gate.describe());
+    assert!(said.as_ref().is_some_and(|said| said.contains("with a NaN")), "{said:?}");
 }
 
 #[test]

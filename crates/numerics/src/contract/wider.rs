@@ -21,7 +21,9 @@ impl Contract {
             (self.with_draws(|arg| self.wider_integers(arg, clamped)), any),
             (self.with_draws(|arg| self.wider_integers(arg, root_of)), root.to_owned()),
         ];
-        let all = floats.into_iter().chain(integers);
+        let constant = "with other values of integer inputs that are constant".to_owned();
+        let constants = [(self.with_draws(|arg| self.other_than_constant(arg)), constant)];
+        let all = floats.into_iter().chain(integers).chain(constants);
         all.filter_map(|(contract, what)| Some((contract?, what))).collect()
     }
 
@@ -56,6 +58,21 @@ impl Contract {
             Draw::Normal { mean, .. } => Some(Draw::Normal { mean: *mean, sd }),
             _ => None,
         }
+    }
+
+    /// Values down to half of the only one that a module's input has: those of a length or a size
+    /// are still valid.
+    fn other_than_constant(&self, arg: &Arg) -> Option<Draw> {
+        let value = match arg.draw()? {
+            Draw::Integers { low, high } if low == high => *low,
+            _ => return None,
+        };
+        let (low, high) = match value {
+            0 | 1 => (0, 1),
+            _ => (value.min(value / 2), value.max(value / 2)),
+        };
+        let is_asked = self.modules.asks && arg.dtype != Dtype::Bool;
+        is_asked.then_some(Draw::Integers { low, high })
     }
 
     fn wider_integers(&self, arg: &Arg, limit: impl Fn(i128) -> i64) -> Option<Draw> {
@@ -118,5 +135,24 @@ mod tests {
             wide,
             [Draw::Integers { low, high }, Draw::Integers { low: -46_340, high: 46_340 }]
         );
+    }
+
+    #[test]
+    fn a_constant_of_a_module_has_other_values_too() {
+        let mut contract = product();
+        let index = contract.args.iter().position(|arg| arg.draw().is_some()).expect("an input");
+        for arg in &mut contract.args {
+            arg.set_draw(Draw::Uniform { low: 0.0, high: 1.0 });
+        }
+        contract.args[index].dtype = Dtype::I64;
+        for (value, low, high) in [(512, 256, 512), (1, 0, 1), (0, 0, 1), (-8, -8, -4)] {
+            contract.modules.asks = false;
+            contract.args[index].set_draw(Draw::Integers { low: value, high: value });
+            assert_eq!(draws(&contract), Vec::<Vec<Draw>>::new());
+            contract.modules.asks = true;
+            assert_eq!(draws(&contract)[0][0], Draw::Integers { low, high });
+        }
+        contract.args[index].set_draw(Draw::Integers { low: 0, high: 7 });
+        assert_eq!(draws(&contract), Vec::<Vec<Draw>>::new());
     }
 }

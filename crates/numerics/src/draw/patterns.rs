@@ -116,7 +116,12 @@ impl InputPattern {
                 dtype.is_float() && matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. })
             }
             InputPattern::Cancellation => dtype.is_float() && is_symmetric(draw),
-            InputPattern::NonFinite | InputPattern::Extreme => {
+            // A range says nothing about NaN.
+            InputPattern::NonFinite => {
+                let is_plain = matches!(draw, Draw::Normal { .. } | Draw::Uniform { .. });
+                dtype.is_float() && dtype.bytes() > 1 && is_plain
+            }
+            InputPattern::Extreme => {
                 dtype.is_float() && dtype.bytes() > 1 && matches!(draw, Draw::Normal { .. })
             }
             // A range that was declared holds.
