@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 /// Where cargo builds, and where a first build is kept for the others. Only crates of a registry
 /// are reused: those of a worktree are known to cargo by its path.
 const CARGO_TARGET: &str = "target";
-const CARGO_SEED: &str = "cargo-seed";
+/// The directory of the first build, beside the campaigns.
+pub const CARGO_SEED: &str = "cargo-seed";
 /// The compiler that a build was made with, in cargo's own file.
 const CARGO_COMPILER: &str = ".rustc_info.json";
 /// Where a benchmark leaves its results, which no other build may find.

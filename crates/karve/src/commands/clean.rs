@@ -7,6 +7,7 @@ use crate::ui;
 use karve_core::charter::Branch;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
+use karve_harness::worktrees::CARGO_SEED;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::text::counted;
 use serde::Serialize;
@@ -19,7 +20,8 @@ use std::path::Path;
 ///
 /// Without a name nothing is removed. A campaign is removed with its log, its samples, its
 /// worktrees and its refs under `refs/karve`. Its branch `optimize/NAME` stays, unless --branch is
-/// given; so do the library and the tips. What was removed cannot be restored.
+/// given; so do the library and the tips. What was removed cannot be restored. `cargo-seed` is what
+/// cargo built of the unchanged project; the next campaign builds it again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve clean                 sizes of all campaigns, and what a removed one left behind
@@ -52,6 +54,8 @@ enum TraceState {
     Unreadable,
     /// Only refs.
     Removed,
+    /// No campaign: what cargo built for all of them.
+    Builds,
 }
 
 impl TraceState {
@@ -61,6 +65,7 @@ impl TraceState {
             Self::Open => "open",
             Self::Unreadable => "unreadable",
             Self::Removed => "removed",
+            Self::Builds => "builds",
         }
     }
 }
@@ -80,8 +85,8 @@ struct CampaignTrace {
 impl CleanArgs {
     /// Runs the command.
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let repo = place.repo()?;
-        let found = traces(place, &repo)?;
+        let (repo, root) = (place.repo()?, place.root()?);
+        let found = traces(&root, &repo)?;
         let chosen = self.chosen(&found)?;
         if chosen.is_empty() {
             self.show(&found);
@@ -92,7 +97,7 @@ impl CleanArgs {
                 .hint("karve clean NAME --yes removes it without being asked"));
         }
         for trace in &chosen {
-            self.remove(trace, &repo)?;
+            self.remove(trace, &repo, &root)?;
         }
         self.report_removed(&chosen);
         Ok(())
@@ -137,7 +142,11 @@ impl CleanArgs {
     }
 
     /// Removes what a campaign left. If that is interrupted, the rest is found the next time.
-    fn remove(&self, trace: &CampaignTrace, repo: &Repo) -> Result<()> {
+    fn remove(&self, trace: &CampaignTrace, repo: &Repo, root: &Path) -> Result<()> {
+        if trace.state == TraceState::Builds {
+            let dir = root.join(CARGO_SEED);
+            return fs::remove_dir_all(&dir).context(|| format!("cannot remove {}", dir.display()));
+        }
         if let Some(dir) = &trace.dir {
             let _lock = store::lock(dir, &holder())?;
             repo.prune_under(&dir.worktrees())?;
@@ -166,10 +175,10 @@ impl CleanArgs {
     }
 }
 
-/// The campaigns of this project, and refs whose campaign is gone.
-fn traces(place: &ProjectArgs, repo: &Repo) -> Result<Vec<CampaignTrace>> {
+/// The campaigns of this project, refs whose campaign is gone, and what campaigns share.
+fn traces(root: &Path, repo: &Repo) -> Result<Vec<CampaignTrace>> {
     let mut found = Vec::new();
-    let all = store::list(&place.root()?)?;
+    let all = store::list(root)?;
     for dir in all.iter().filter(|dir| project::is_of(dir, Some(repo))) {
         let loaded = store::read(dir).ok();
         let campaign = loaded.as_ref().map(|loaded| &loaded.campaign);
@@ -200,6 +209,11 @@ fn traces(place: &ProjectArgs, repo: &Repo) -> Result<Vec<CampaignTrace>> {
             let (campaign, state, branch) = (gone.clone(), TraceState::Removed, None);
             found.push(CampaignTrace { campaign, state, bytes: 0, refs, branch, dir: None });
         }
+    }
+    let bytes = bytes_of(&root.join(CARGO_SEED));
+    if bytes > 0 {
+        let (campaign, state) = (CARGO_SEED.to_owned(), TraceState::Builds);
+        found.push(CampaignTrace { campaign, state, bytes, refs: 0, branch: None, dir: None });
     }
     Ok(found)
 }

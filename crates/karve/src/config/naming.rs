@@ -6,6 +6,7 @@ use super::source::ConfigSource;
 use karve_core::charter::{Branch, Target};
 use karve_core::policy::Preset;
 use karve_os::error::{CommandError, Result};
+use karve_os::files;
 use karve_os::text::shown;
 use std::path::{Component, Path, PathBuf};
 
@@ -117,6 +118,14 @@ pub(super) fn root_of(
     let root = root.fold(dir.to_path_buf(), |root, part| root.join(part));
     if dir.starts_with(&root) {
         return Err(error("it contains the project itself"));
+    }
+    let link = files::link_above(&root.join(ROOT), dir).filter(|_| root.starts_with(dir));
+    if let Some(link) = link {
+        let target = files::settled(&link);
+        return Err(error("it is a symbolic link").hint(format!(
+            "remove the link and name its target: root = {:?} in [campaign] of karve.toml",
+            target.to_string_lossy()
+        )));
     }
     Ok(root)
 }

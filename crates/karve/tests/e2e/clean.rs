@@ -23,6 +23,13 @@ fn a_campaign_is_removed_with_its_refs_and_the_branch_stays() {
     assert_eq!(lab.git(&["for-each-ref", "refs/karve"]), "");
     assert!(lab.git(&["for-each-ref", "refs/heads"]).contains("optimize/"));
     lab.karve(&["clean"]).ends(0).shows(&["there is nothing to remove"]);
+
+    // What cargo built for all campaigns is listed, and goes when it is named.
+    lab.write(".karve/cargo-seed/target/crate", "four");
+    lab.karve(&["clean"]).ends(0).shows(&["cargo-seed", "builds", "4 B in all"]);
+    lab.karve(&["clean", "--finished", "--yes"]).ends(0).shows(&["cargo-seed"]);
+    lab.karve(&["clean", "cargo-seed", "--yes"]).ends(0).shows(&["removed cargo-seed, 4 B"]);
+    assert!(!lab.path(".karve/cargo-seed").exists());
 }
 
 #[test]
@@ -42,4 +49,20 @@ fn a_running_campaign_is_not_removed_and_refs_without_one_are_found() {
     lab.karve(&["clean"]).ends(0).shows(&[&name, "removed", "refs"]);
     lab.karve(&["clean", "--finished", "--branch", "--yes"]).ends(0);
     assert_eq!(lab.git(&["for-each-ref", "refs/karve"]), "");
+}
+
+/// Worktrees behind a link would not be where the sandbox looks for them.
+#[test]
+fn a_link_in_place_of_the_directory_of_campaigns_is_refused() {
+    let lab = Lab::new("gains");
+    fs::create_dir(lab.beside("large")).unwrap();
+    std::os::unix::fs::symlink(lab.beside("large"), lab.path(".karve")).unwrap();
+    let said = lab.karve(&["run", "--yes", "--rounds", "1"]).ends(2);
+    said.complains(&["it is a symbolic link", "in [campaign] of karve.toml"]);
+    assert_eq!(fs::read_dir(lab.beside("large")).unwrap().count(), 0);
+    fs::remove_file(lab.path(".karve")).unwrap();
+    let root = format!("[campaign]\nroot = {:?}", lab.beside("large").to_str().unwrap());
+    lab.replace("karve.toml", "[campaign]", &root).commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    assert!(lab.beside("large/toy/events.jsonl").exists());
 }
