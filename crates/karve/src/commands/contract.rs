@@ -5,15 +5,20 @@ mod native;
 mod python;
 
 use crate::commands::init;
+use crate::config::Overrides;
 use crate::detect::contract::{self as plan, ContractPlan, GivenArgs, PlannedArg};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::{session, ui};
 use karve_audit::{Signature, SignatureError, signature};
+use karve_core::charter::{SandboxMode, SandboxRule};
+use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
-use karve_os::process::StopFlag;
+use karve_os::process::{Command, StopFlag};
+use karve_os::sandbox::{CommandPurpose, Sandbox, SandboxPaths};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Largest source file, and largest `karve.toml`.
 const SOURCE_BYTES_MAX: u64 = 1 << 20;
@@ -85,7 +90,31 @@ struct ContractTarget {
     source: String,
     signature: Signature,
     given: GivenArgs,
+    /// What the compiler and a command that calls the function may do.
+    sandbox: Option<Arc<Sandbox>>,
+    scratch: ScratchDir,
     stop: StopFlag,
+}
+
+impl ContractTarget {
+    /// Where a command of this one may write.
+    fn out(&self) -> PathBuf {
+        let own = self.sandbox.as_ref().map(|sandbox| sandbox.out());
+        own.unwrap_or_else(|| self.scratch.path().to_owned())
+    }
+
+    /// A command in the project, which it can read. What it writes there is discarded where the
+    /// host has sandboxes for that.
+    fn command(&self, line: &str) -> Result<Command> {
+        let command = Command::shell(line, &self.dir);
+        match &self.sandbox {
+            Some(sandbox) => {
+                let confined = sandbox.confine_trial(CommandPurpose::Measure, &self.dir)?;
+                Ok(command.confined(&confined))
+            }
+            None => Ok(command),
+        }
+    }
 }
 
 /// What is to be written: paths in the project, and contents.
@@ -111,7 +140,7 @@ impl ContractArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let stop = StopFlag::new();
         session::watch_signals_at_once(&stop, "stopping")?;
-        let target = self.target(place.here()?, stop)?;
+        let target = self.target(place, stop)?;
         let earlier = earlier_config(&target.dir)?;
         let (mut plan, added) = match target.file.rsplit_once('.').map_or("", |(_, end)| end) {
             "c" => native::of_c(&target, &self.flags, false)?,
@@ -133,7 +162,8 @@ impl ContractArgs {
         Ok(())
     }
 
-    fn target(&self, dir: PathBuf, stop: StopFlag) -> Result<ContractTarget> {
+    fn target(&self, place: &ProjectArgs, stop: StopFlag) -> Result<ContractTarget> {
+        let dir = place.here()?;
         let usage = |why: String| {
             CommandError::usage(why).hint("for example \"karve contract kernel.c:product\"")
         };
@@ -163,7 +193,11 @@ impl ContractArgs {
         if let Some(name) = given.unknown(&signature) {
             return Err(usage(format!("{function} has no argument called {name}")));
         }
-        Ok(ContractTarget { dir, file, function: function.into(), source, signature, given, stop })
+        let scratch = ScratchDir::new(ScratchKind::Check, &[])?;
+        let site = SandboxPaths::of_commands(&dir, scratch.path());
+        let sandbox = Sandbox::open(&sandbox_rule(place), site)?;
+        let function = function.to_owned();
+        Ok(ContractTarget { dir, file, function, source, signature, given, sandbox, scratch, stop })
     }
 
     /// The cases of the user, or those of an earlier `karve.toml` that have all parameters, or
@@ -231,6 +265,13 @@ impl ContractArgs {
         }
         files::write_atomic(&config_path, config.as_bytes())
     }
+}
+
+/// The sandbox that `karve.toml` asks for, or the usual one if there is none that can be read.
+fn sandbox_rule(place: &ProjectArgs) -> SandboxRule {
+    let charter = place.repo().and_then(|repo| place.load_in(&repo, &Overrides::default()));
+    let usual = || SandboxRule { mode: SandboxMode::Auto, ..SandboxRule::default() };
+    charter.map_or_else(|_| usual(), |loaded| loaded.charter.sandbox)
 }
 
 fn has_name(part: &str, name: &str) -> bool {

@@ -205,3 +205,30 @@ fn a_python_function_gets_one_from_the_calls_of_a_command() {
     lab.configure("[device]\npressure_max = 100\n").commit();
     lab.karve(&["check"]).ends(0).shows(&["gate      passed"]);
 }
+
+/// The compiler, and the command that calls a Python function, change nothing of the user's.
+#[test]
+fn what_a_contract_runs_is_in_the_sandbox() {
+    if karve_os::sandbox::HostSupport::of_host().no_namespace.is_some() {
+        return;
+    }
+    let lab = c_project();
+    let leak = lab.beside("leak");
+    let flags = format!("-O1 $(touch leaked {} 2>/dev/null; true)", leak.display());
+    lab.karve(&["contract", "kernel.c:kernel", "--print", "--flags", &flags]).ends(0);
+    lab.write("twice.py", "def twice(x):\n    return x * 2\n");
+    lab.write(
+        "bench.py",
+        &format!(
+            "import pathlib, numpy, twice\nfor place in ['leaked', {:?}]:\n    try:\n        \
+             pathlib.Path(place).touch()\n    except OSError:\n        pass\n\
+             twice.twice(numpy.ones((3, 4), 'float32'))\n",
+            leak.to_str().unwrap()
+        ),
+    );
+    if let Some(python) = python_with("numpy") {
+        let run = format!("{python} bench.py");
+        lab.karve(&["contract", "twice.py:twice", "--print", "--run", &run]).ends(0);
+    }
+    assert!(!lab.path("leaked").exists() && !leak.exists());
+}

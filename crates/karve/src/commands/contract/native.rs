@@ -9,7 +9,7 @@ use karve_harness::placeholders::quote;
 use karve_harness::runner::{ProbeArg, ProbeRequest, ProbedTensor, probe};
 use karve_numerics::contract::{TouchedExtent, fit_shape};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
-use karve_os::process::{self, Command, ReadableTree};
+use karve_os::process::{self, ReadableTree};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -38,9 +38,8 @@ pub(super) fn of_c(
         line(&target.file, "build/karve/kernel.so", &added_entry),
         line(&copy, "build/karve/reference.so", &added_entry),
     );
-    let scratch = tempfile::tempdir().context(|| "cannot create a scratch directory".into())?;
-    let trial = scratch.path().join(format!("entry.{end}"));
-    let library = scratch.path().join("kernel.so");
+    let trial = target.out().join(format!("entry.{end}"));
+    let library = target.out().join("kernel.so");
     fs::write(&trial, &entry).context(|| format!("cannot write {}", trial.display()))?;
     let try_build =
         line(&target.file, &quote(&library.to_string_lossy()), &quote(&trial.to_string_lossy()));
@@ -61,8 +60,7 @@ pub(super) fn of_c(
 }
 
 fn compile(target: &ContractTarget, line: &str) -> Result<()> {
-    let command = Command::shell(line, &target.dir).limit(BUILD_LIMIT);
-    let run = process::run(&command, &target.stop)?;
+    let run = process::run(&target.command(line)?.limit(BUILD_LIMIT), &target.stop)?;
     if run.exit.success() {
         return Ok(());
     }

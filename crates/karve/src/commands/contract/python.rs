@@ -6,7 +6,7 @@ use crate::detect::contract::{
 };
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
-use karve_os::process::{self, Command};
+use karve_os::process;
 use std::fs;
 use std::time::Duration;
 
@@ -67,16 +67,17 @@ pub(super) fn of_python(
 
 /// Runs the command, and returns the calls that it made.
 fn observe(target: &ContractTarget, line: &str) -> Result<Vec<ObservedCall>> {
-    let scratch = tempfile::tempdir().context(|| "cannot create a scratch directory".into())?;
-    let report = scratch.path().join("calls");
-    fs::write(scratch.path().join(OBSERVE_NAME), OBSERVE)
+    let out = target.out();
+    let report = out.join("calls");
+    fs::write(out.join(OBSERVE_NAME), OBSERVE)
         .context(|| "cannot write to the scratch directory".into())?;
     let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
-    let mut path = text(scratch.path());
+    let mut path = text(&out);
     if let Ok(earlier) = std::env::var("PYTHONPATH") {
         path = format!("{path}:{earlier}");
     }
-    let command = Command::shell(line, &target.dir)
+    let command = target
+        .command(line)?
         .env("PYTHONPATH", path)
         .env("KARVE_OBSERVE_FILE", text(&files::settled(&target.dir.join(&target.file))))
         .env("KARVE_OBSERVE_NAME", target.function.as_str())
