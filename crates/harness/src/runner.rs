@@ -42,6 +42,7 @@ mod clocks;
 mod correctness;
 mod duel;
 mod duel_case;
+mod hogging;
 mod inputs;
 mod launch_cover;
 mod left_running;

@@ -125,11 +125,15 @@ pub fn check_kernel(
         return Ok(Vec::new());
     };
     let mut examined = Vec::new();
-    for case in cases {
-        check.case = case;
-        examined.append(&mut check.run()?);
-    }
-    check.check_other_shapes(&others)?;
+    let mut run_all = || {
+        for case in cases {
+            check.case = case;
+            examined.append(&mut check.run()?);
+        }
+        check.check_other_shapes(&others)
+    };
+    let done = run_all();
+    done.map_err(|failure| check.blame(failure))?;
     Ok(examined)
 }
 

@@ -26,7 +26,7 @@ use super::protocol::BatchExtra;
 use super::reference::ReferenceRunner;
 use super::setup::RunnerSetup;
 use super::worker_failure::on_case;
-use super::{block_cost, check, overhead_charge};
+use super::{block_cost, check, hogging, overhead_charge};
 use crate::outcome::{BlockFailure, BlockResult};
 use karve_core::campaign::ProcessAge;
 use karve_core::charter::Metric;
@@ -150,6 +150,14 @@ impl KernelRunner {
     /// One block: a fresh process for each arm, and each case by both. Aged processes have called
     /// their kernel many times before.
     pub fn block(&mut self, age: ProcessAge) -> BlockResult<Block> {
+        self.play(age).map_err(|failure| {
+            let case = &self.cases[self.current.facing.unwrap_or(0)].case.name;
+            let pairs = self.resting.iter_mut().chain([&mut self.current]);
+            hogging::blame(&self.buffers, pairs, failure, case)
+        })
+    }
+
+    fn play(&mut self, age: ProcessAge) -> BlockResult<Block> {
         let start = Instant::now();
         if self.blocks >= self.pace.blocks() {
             self.renew()?;

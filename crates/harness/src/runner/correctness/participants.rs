@@ -1,9 +1,11 @@
 //! The processes of a correctness check, started together.
 
 use super::CorrectnessCheck;
-use crate::outcome::GateResult;
+use crate::outcome::{Failure, GateResult};
 use crate::runner::buffers::KernelBuffers;
+use crate::runner::hogging;
 use crate::runner::setup::{RunnerSetup, StartingArm};
+use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use std::path::Path;
 
@@ -37,5 +39,17 @@ impl<'a> CorrectnessCheck<'a> {
             nominal: Vec::new(),
             hostile: Vec::new(),
         }))
+    }
+
+    /// The failure of a check, in which the kernel may be why others failed.
+    pub(super) fn blame(&mut self, failure: Failure<Gate>) -> Failure<Gate> {
+        match failure {
+            Failure::Outcome(_) => failure,
+            Failure::Error(_) => {
+                let arms = ([&mut self.arm], self.incumbent.as_mut());
+                hogging::find(&self.buffers, arms.0, arms.1, &self.case.name)
+                    .map_or(failure, Failure::Outcome)
+            }
+        }
     }
 }
