@@ -153,6 +153,7 @@ impl Harness {
                 contract: contract.clone(),
                 reference: None,
                 incumbent: None,
+                asked: Default::default(),
             }),
             sandbox: None,
             withheld: Vec::new(),

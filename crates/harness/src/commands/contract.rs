@@ -10,7 +10,11 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
 use karve_os::sandbox;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a harness knows about a contract.
 #[derive(Clone, Debug)]
@@ -20,7 +24,11 @@ pub(super) struct HarnessContract {
     pub(super) reference: Option<PathBuf>,
     /// The incumbent's directory; a kernel is checked next to the incumbent.
     pub(super) incumbent: Option<PathBuf>,
+    /// What references said of their arguments, by tree and text: asking takes seconds.
+    pub(super) asked: Arc<Mutex<AskedInputs>>,
 }
+
+type AskedInputs = BTreeMap<(PathBuf, Option<Vec<u8>>), Vec<Arg>>;
 
 impl Harness {
     /// Whether karve calls the kernel itself.
@@ -70,7 +78,12 @@ impl Harness {
     pub(super) fn terms(&self, under: &HarnessContract, tree: &Path) -> Result<RunnerSetup> {
         let mut terms = self.bare_terms(under)?;
         if terms.contract.modules.asks && terms.contract.written().next().is_none() {
-            terms.contract.args = runner::ask_inputs(&terms, tree)?;
+            let text = self.reference_in(tree).and_then(|path| fs::read(path).ok());
+            let mut asked = under.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            terms.contract.args = match asked.entry((tree.to_owned(), text)) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(fresh) => fresh.insert(runner::ask_inputs(&terms, tree)?).clone(),
+            };
         }
         Ok(terms)
     }

@@ -94,20 +94,33 @@ def names_of(function, count):
     return found[:count]
 
 
+def made(make, device):
+    """What a function of the module makes, on the device if it can: billions of numbers take half
+    a minute elsewhere."""
+    torch = sys.modules.get("torch")
+    if device != "cpu" and hasattr(torch, "device"):
+        try:
+            with torch.device(device):
+                return make()
+        except Exception:
+            pass
+    return make()
+
+
 def main():
     path, style, device, most = sys.argv[1:5]
     module = load(path)
-    inputs = need(module, "get_inputs")()
+    inputs = made(need(module, "get_inputs"), device)
     if not isinstance(inputs, (list, tuple)):
         inputs = [inputs]
     count_bytes(inputs, "the inputs", int(most))
     torch = sys.modules.get("torch")
     if style == "models":
-        made = need(module, "Model")(*getattr(module, "get_init_inputs", list)())
-        signature = getattr(made, "forward", made)
-        function = made if callable(made) else signature
+        model = need(module, "Model")(*getattr(module, "get_init_inputs", list)())
+        signature = getattr(model, "forward", model)
+        function = model if callable(model) else signature
         if device != "cpu":
-            function = made.to(device)
+            function = model.to(device)
     else:
         function = signature = need(module, "reference_fn")
     told = [described(value, "an input") for value in inputs]
