@@ -20,8 +20,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The name of this agent in a charter.
-pub const EXTERNAL: &str = "external";
+pub use karve_core::charter::EXTERNAL;
 
 /// Most files that are copied from a directory.
 const FILES_MAX: usize = 1_000;

@@ -355,6 +355,8 @@ pub enum Branch {
 pub const BUILTIN: &str = "builtin";
 /// The agent that follows a script.
 pub const SCRIPTED: &str = "scripted";
+/// The name of an agent that drives the campaign itself.
+pub const EXTERNAL: &str = "external";
 /// The prefix of the name of an agent that is a recording.
 pub const REPLAY: &str = "replay:";
 

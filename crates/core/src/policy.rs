@@ -290,6 +290,9 @@ pub enum FirstVerdict {
     /// Neither: they follow the first verdict. An agent with ideas of its own gets the profile, and
     /// it is taken where karve calls the kernel itself.
     Soon,
+    /// The same, and an external agent gets no profile before the first verdict either: it can ask
+    /// for one.
+    AtOnce,
 }
 
 impl FirstVerdict {

@@ -1,7 +1,7 @@
 //! When the kernel is profiled, how deeply, and what waits for the first verdict.
 
 use super::Campaign;
-use crate::charter::Charter;
+use crate::charter::{Charter, EXTERNAL};
 use crate::policy::{FirstVerdict, ProfileWhen, StreakAction};
 use crate::profile::ProfileDepth;
 
@@ -16,14 +16,20 @@ impl Campaign {
 
     /// Whether the first verdict comes before everything that it can do without.
     pub(super) fn settles_first(&self) -> bool {
-        self.charter().is_some_and(|charter| charter.policy.first_verdict == FirstVerdict::Soon)
+        self.charter().is_some_and(|charter| match charter.policy.first_verdict {
+            FirstVerdict::Soon | FirstVerdict::AtOnce => true,
+            FirstVerdict::AfterChecks => false,
+        })
     }
 
-    /// Whether the first round does without a profile: its agent cannot make use of one. Where
-    /// karve calls the kernel itself, a profile takes little.
+    /// Whether the first round does without a profile: its agent cannot make use of one, or can ask
+    /// for it. Where karve calls the kernel itself, a profile takes little.
     fn proposes_unseen(&self, charter: &Charter) -> bool {
         let is_slow = charter.contract.is_none();
-        self.settles_first() && charter.has_fixed_agent() && is_slow && charter.agenda.is_none()
+        let can_ask =
+            charter.policy.first_verdict == FirstVerdict::AtOnce && charter.agent == EXTERNAL;
+        let does_without = charter.has_fixed_agent() || can_ask;
+        self.settles_first() && does_without && is_slow && charter.agenda.is_none()
     }
 
     pub(super) fn profile_due(&self) -> bool {

@@ -37,7 +37,7 @@ pub(super) fn strict() -> Policy {
         },
         full_when: FullWhen::Always,
         profile_when: ProfileWhen::OnChange,
-        first_verdict: FirstVerdict::Soon,
+        first_verdict: FirstVerdict::AtOnce,
         stop: vec![
             StopRule::TargetMet,
             StopRule::Rounds,

@@ -101,7 +101,7 @@ words!(
 );
 words!(
     /// What the first round waits for.
-    FirstVerdictName: AfterChecks, Soon
+    FirstVerdictName: AfterChecks, Soon, AtOnce
 );
 words!(
     /// How to handle a proven but small gain.

@@ -2,6 +2,7 @@
 
 use super::{dropped, edit, varied, verdicts};
 use crate::campaign::{Campaign, DuelName, Event, HostTally, Record, RoundPhase, Step, StopReason};
+use crate::charter::EXTERNAL;
 use crate::measurement::{Conditions, Gate, Pause, PauseReason};
 use crate::policy::{FirstVerdict, Preset, ProfileWhen};
 use crate::profile::Profile;
@@ -538,7 +539,14 @@ fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
     script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
     assert_eq!(profiled(&script), want);
     script.charter.policy.first_verdict = FirstVerdict::Soon;
-    want.remove(0);
+    let first = want.remove(0);
+    assert_eq!(profiled(&script), want);
+    // An external agent can ask for a profile; what older logs say stays as it was.
+    script.charter.agent = EXTERNAL.to_owned();
+    script.charter.policy.first_verdict = FirstVerdict::AtOnce;
+    assert_eq!(profiled(&script), want);
+    script.charter.policy.first_verdict = FirstVerdict::Soon;
+    want.insert(0, first);
     assert_eq!(profiled(&script), want);
     script.charter.policy = policy(Preset::HyperMla);
     assert_eq!(profiled(&script).len(), 5);
