@@ -13,10 +13,11 @@ use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_os::clock;
 use karve_os::error::{CommandError, Result};
-use karve_os::process::StopFlag;
+use karve_os::process::{CommandOutcome, StopFlag};
 use karve_os::sandbox::Sandbox;
 use karve_profile::profilers::editable::EditableFiles;
 use serde::Serialize;
+use std::path::Path;
 
 /// Functions whose code is shown.
 const SHOWN_MAX: usize = 4;
@@ -57,7 +58,7 @@ pub fn explain(
         Err(gate) => Err(CommandError::usage("it does not build")
             .cause(gate.describe())
             .hint("fix it; \"karve check\" shows more")),
-        Ok(built) => harness.assembly(&built.path),
+        Ok(built) => searched(&harness, &built.path, &editable, function),
     };
     trees.clear(&repo)?;
     let Some(run) = code? else {
@@ -67,6 +68,24 @@ pub fn explain(
     };
     let functions = chosen(functions_of(&run.stdout.text()), &editable, function)?;
     Ok(ExplainedCode { version, functions })
+}
+
+/// The code of the functions that are searched for, or else of all.
+fn searched(
+    harness: &Harness,
+    tree: &Path,
+    editable: &EditableFiles,
+    function: Option<&str>,
+) -> Result<Option<CommandOutcome>> {
+    let names: Vec<&str> = match function {
+        Some(name) => vec![name],
+        None => editable.defined().collect(),
+    };
+    let found = harness.assembly(tree, &names)?;
+    match found {
+        Some(run) if functions_of(&run.stdout.text()).is_empty() => harness.assembly(tree, &[]),
+        found => Ok(found),
+    }
 }
 
 /// The commit of a revision, or of the worktree with its changes, and a description of it.

@@ -18,6 +18,9 @@ const ARTIFACTS_MAX: usize = 10_000;
 
 /// Maximum number of files whose code is shown, and bytes of it.
 const SHOWN_MAX: usize = 4;
+/// The same where functions are searched for, and names of those.
+const SEARCHED_MAX: usize = 16;
+const NAMES_MAX: usize = 64;
 const CODE_BYTES_MAX: usize = 1 << 20;
 
 /// Maximum number of files that are read from disk again at the start of a duel.
@@ -54,20 +57,31 @@ impl Harness {
 
     /// The generated code of what the build produced: the artifacts that the charter names, or else
     /// compiled files, those of the benchmark's command first and then the newest; none if there
-    /// are none.
-    pub fn assembly(&self, tree: &Path) -> Result<Option<CommandOutcome>> {
+    /// are none. With names, only the functions whose symbols contain one: a linked program has
+    /// thousands.
+    pub fn assembly(&self, tree: &Path, names: &[&str]) -> Result<Option<CommandOutcome>> {
         let home = tree.join(&self.workdir);
         let mut files = self.artifacts(&home)?;
         if files.is_empty() {
             files = self.compiled(&home);
         }
-        let lines = files.iter().take(SHOWN_MAX).map(|file| {
+        let is_plain = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let names: Vec<&str> = names.iter().copied().filter(is_plain).take(NAMES_MAX).collect();
+        let (shown, only) = match names.is_empty() {
+            true => (SHOWN_MAX, String::new()),
+            // A function is a paragraph, and only its first line ends like that.
+            false => {
+                let those = quote(&format!("/<[^>]*({})[^>]*>:/", names.join("|")));
+                (SEARCHED_MAX, format!(" | awk -v RS= -v 'ORS=\n\n' {those}"))
+            }
+        };
+        let lines = files.iter().take(shown).map(|file| {
             let name = quote(&file.to_string_lossy());
             match file.extension().and_then(|end| end.to_str()) {
                 Some("s" | "ptx" | "amdgcn" | "sass") => format!("cat -- {name}\n"),
                 Some("cubin" | "fatbin") => format!("cuobjdump -sass {name}\n"),
                 Some("hsaco" | "co") => format!("llvm-objdump -d --no-show-raw-insn {name}\n"),
-                _ => format!("LC_ALL=C objdump -d -w --no-show-raw-insn -- {name}\n"),
+                _ => format!("LC_ALL=C objdump -d -w --no-show-raw-insn -- {name}{only}\n"),
             }
         });
         let line: String = lines.collect();

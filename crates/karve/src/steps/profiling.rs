@@ -124,7 +124,7 @@ fn add_assembly(
     tree: &Path,
     profile: &mut Profile,
 ) -> Result<()> {
-    let Some(run) = harness.assembly(tree)? else {
+    let Some(run) = harness.assembly(tree, &[])? else {
         profile.notes.push("no generated code to show: name it in commands.artifacts".into());
         return Ok(());
     };

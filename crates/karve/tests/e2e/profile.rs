@@ -585,3 +585,31 @@ fn each_mode_of_hyper_mla_leaves_its_tree() {
     said.ends(2).complains(&["--mode profiles a version, not files"]);
     assert_eq!(lab.git(&["status", "--short"]), "");
 }
+
+/// A linked program has far more code than is read of it.
+#[test]
+fn a_function_is_found_in_a_program_of_thousands() {
+    let lab = Lab::new("gains");
+    lab.write(
+        "gen.sh",
+        "i=0; while [ $i -lt 3000 ]; do echo \"double g$i(double x) { for (int i = 0; i < 9; i++) \
+         x = x * x + $i; return x > $i ? x / 3 : x - 7; }\"; i=$((i+1)); done\n",
+    );
+    lab.write(
+        "kernel.c",
+        "double product(double x) { for (int i = 0; i < 99; i++) x *= x; return x; }\n\
+         int main(void) { return product(1) > 2; }\n",
+    );
+    lab.write("build.sh", "sh gen.sh > all.c && cc -O1 -o prog all.c kernel.c\n");
+    let text = lab.read("karve.toml");
+    let line = text.lines().find(|line| line.starts_with("artifacts")).unwrap().to_owned();
+    lab.replace("karve.toml", &line, "artifacts = [\"prog\"]");
+    let line = text.lines().find(|line| line.starts_with("editable")).unwrap().to_owned();
+    lab.replace("karve.toml", &line, "editable = [\"kernel.c\"]");
+    lab.commit();
+    let said = lab.karve(&["explain"]).ends(0);
+    said.shows(&["product in the worktree: ", "1 innermost loop, marked"]);
+    lab.karve(&["explain", "--function", "g2999"]).ends(0).shows(&["g2999 in the worktree"]);
+    let said = lab.karve(&["explain", "--function", "nowhere"]).ends(2);
+    said.complains(&["is named like \"nowhere\"", "functions there: "]);
+}

@@ -37,6 +37,11 @@ impl EditableFiles {
         editable
     }
 
+    /// The names of the functions that are defined there.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        self.defined.iter().map(String::as_str)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()

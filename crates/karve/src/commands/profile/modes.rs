@@ -162,7 +162,7 @@ impl ProfileArgs {
                 all.push((Path::new("source").join(file), bytes.clone()));
             }
         }
-        if let Some(code) = harness.assembly(tree)? {
+        if let Some(code) = harness.assembly(tree, &[])? {
             let text = harness.without_private_dirs(tree, &code.stdout.text());
             let path = Path::new("compiled").join(files::path_part(&charter.target.op));
             let path = path.join("assembly.txt");
