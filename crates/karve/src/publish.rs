@@ -154,12 +154,13 @@ fn write_baseline(repo: &Repo, dir: &CampaignDir, campaign: &Campaign) -> Result
     };
     let home = dir.join(format!("rounds/round-{number}"));
     write_snapshot(repo, &home, campaign, campaign.base_commit())?;
+    let mut table = reports::baseline_csv(campaign).unwrap_or_default();
     if let Some(hash) = campaign.baseline().and_then(|baseline| baseline.raw.as_ref()) {
         let raw = store::get_artifact(dir, hash)?;
+        table = reports::with_reported_snr(&table, &String::from_utf8_lossy(&raw));
         files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
     }
     quick_script::write(repo, dir, campaign)?;
-    let table = reports::baseline_csv(campaign).unwrap_or_default();
     files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())
 }
 
@@ -187,16 +188,17 @@ fn write_round(
         let patch = store::get_artifact(dir, &candidate.patch)?;
         files::write_derived(&home.join("artifacts/patch.diff"), &patch)?;
     }
+    let mut table = reports::round_csv(campaign, round, records).unwrap_or_default();
     for record in records {
         if let Event::BlockFailed { raw: Some(hash), .. }
         | Event::BlockMeasured { duel: DuelName::Round { .. }, raw: Some(hash), .. } =
             &record.event
         {
             let raw = store::get_artifact(dir, hash)?;
+            table = reports::with_reported_snr(&table, &String::from_utf8_lossy(&raw));
             files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
         }
     }
-    let table = reports::round_csv(campaign, round, records).unwrap_or_default();
     files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())?;
     files::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
 }

@@ -27,6 +27,7 @@ pub use text::price_of;
 use crate::plots;
 use crate::workflows::{Form, WORKFLOWS};
 use benchmark_csv::VersionReadings;
+pub use benchmark_csv::with_reported_snr;
 use karve_core::campaign::{Campaign, DuelName, Event, Record, RoundSummary};
 use karve_core::charter::Charter;
 use karve_core::hypothesis::Hypothesis;

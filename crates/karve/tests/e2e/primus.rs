@@ -171,6 +171,11 @@ fn has_rounds(example: &Example) {
     in_order(&summary, &["| Latency (ms) | SNR (dB) | Delta |", "| small |", "| 30.100 |"]);
     let table = example.read("rounds/round-2/artifacts/benchmark.csv");
     assert!(table.contains("\nsmall,1,64,64,64,PASS,305,0,152,0,"), "{table}");
+    let small = table.lines().find(|line| line.starts_with("small,")).unwrap();
+    assert!(small.ends_with(",31.5,30.5,30.1"), "{table}");
+    in_order(&summary, &["## Decision", "ACCEPTED: faster."]);
+    let third = example.read("rounds/round-3/summary.md");
+    in_order(&third, &["## Decision", "ROLLED BACK: slower"]);
 }
 
 fn has_profiles_and_costs(example: &Example) {
