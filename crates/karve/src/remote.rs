@@ -21,6 +21,7 @@ pub mod engine;
 mod far_state;
 mod held;
 pub mod host;
+pub mod job_spec;
 mod line;
 mod ray;
 pub mod relay;

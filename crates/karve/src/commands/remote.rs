@@ -4,6 +4,7 @@
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::remote::host::{HostUser, NearSide, RemoteHost};
+use crate::remote::job_spec::{SPEC_BYTES_MAX, parse_job_spec};
 use crate::remote::table::{self, EngineKind, HoldRule, RemoteConfig, RemoteTable, SlurmSubmit};
 use crate::remote::wire::{Outcome, RepoRole, Work};
 use crate::{remote, session, ui};
@@ -15,6 +16,7 @@ use karve_os::process::StopFlag;
 use karve_os::text::suggestion;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Messages that are timed by `karve remote check`.
@@ -26,6 +28,7 @@ const PINGS: u32 = 20;
   karve remote add box --host me@gpu1                        a host that ssh reaches
   karve remote add lab --engine slurm --arg=--gres=gpu:1     allocations of SLURM
   karve remote add lab2 --engine slurm --host login --arg=-p --arg=gpu
+  karve remote add lab3 --job-spec job_spec.json             cluster and GPUs from that file
   karve remote list
   karve remote check box                                     tries each part of the way
   karve run --on box                                         a campaign there")]
@@ -91,6 +94,9 @@ struct RemoteAddArgs {
     /// Gives the device back, for --engine command
     #[arg(long, value_name = "LINE")]
     release: Option<String>,
+    /// A job_spec.json with cluster, partition and GPUs, instead of the other options
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "options", "args", "engine"])]
+    job_spec: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -157,7 +163,25 @@ fn list(place: &ProjectArgs) -> Result<()> {
 
 impl RemoteAddArgs {
     fn run(&self) -> Result<()> {
-        let table = RemoteTable {
+        let table = match &self.job_spec {
+            Some(path) => table_of_spec(path)?,
+            None => self.table(),
+        };
+        RemoteConfig::new(&self.name, &table)?;
+        let mut all = table::of_user()?;
+        if all.insert(self.name.clone(), table).is_some() {
+            let message = format!("there is already a remote {:?}", self.name);
+            let hint = format!("remove it with \"karve remote remove {}\"", self.name);
+            return Err(CommandError::usage(message).hint(hint));
+        }
+        write(&all)?;
+        let name = &self.name;
+        ui::outln(&format!("added {name}; \"karve remote check {name}\" tries it"));
+        Ok(())
+    }
+
+    fn table(&self) -> RemoteTable {
+        RemoteTable {
             engine: match self.engine {
                 EngineChoice::Ssh => EngineKind::Ssh,
                 EngineChoice::Slurm => EngineKind::Slurm,
@@ -183,19 +207,27 @@ impl RemoteAddArgs {
             status: None,
             devices: self.devices,
             price_per_hour: None,
-        };
-        RemoteConfig::new(&self.name, &table)?;
-        let mut all = table::of_user()?;
-        if all.insert(self.name.clone(), table).is_some() {
-            let message = format!("there is already a remote {:?}", self.name);
-            let hint = format!("remove it with \"karve remote remove {}\"", self.name);
-            return Err(CommandError::usage(message).hint(hint));
         }
-        write(&all)?;
-        let name = &self.name;
-        ui::outln(&format!("added {name}; \"karve remote check {name}\" tries it"));
-        Ok(())
     }
+}
+
+/// The remote of a `job_spec.json`; what has no place in it is told.
+fn table_of_spec(path: &Path) -> Result<RemoteTable> {
+    let text = files::read_text(path, SPEC_BYTES_MAX)
+        .context(|| format!("cannot read {}", path.display()))?;
+    let read = parse_job_spec(&text).map_err(|why| {
+        CommandError::usage(format!("{} cannot be a remote", path.display()))
+            .cause(why)
+            .hint("fix it, or use --engine slurm with --host and --arg")
+    })?;
+    if !read.by_hand.is_empty() {
+        ui::note(&format!(
+            "set these by hand in {}: {}",
+            table::user_file().display(),
+            read.by_hand.join(", ")
+        ));
+    }
+    Ok(read.table)
 }
 
 fn remove(name: &str) -> Result<()> {

@@ -194,6 +194,15 @@ fn the_users_own_remotes_are_added_listed_and_removed() {
     karve(&["remote", "add", "odd", "--host=-oProxyCommand=touch"]).ends(2).complains(&["host"]);
     karve(&["remote", "add", "tmpl", "--engine", "command", "--run", "x"]).ends(2);
     karve(&["remote", "list"]).ends(0).shows(&["box", "me@gpu1", "user"]);
+    // In the form of another workflow, with what is left to the user.
+    lab.write("job_spec.json", r#"{"ssh_host": "login1", "partition": "gpu", "mounts": "/d:/d"}"#);
+    let said = karve(&["remote", "add", "lab", "--job-spec", "job_spec.json"]).ends(0);
+    said.complains(&["by hand in", ": mounts"]);
+    karve(&["remote", "list"]).ends(0).shows(&["lab", "login1"]);
+    karve(&["remote", "remove", "lab"]).ends(0);
+    lab.write("job_spec.json", r#"{"partition": "gpu --wrap=x"}"#);
+    let said = karve(&["remote", "add", "lab", "--job-spec", "job_spec.json"]).ends(2);
+    said.complains(&["partition cannot be", "--engine slurm"]);
     karve(&["remote", "remove", "box"]).ends(0);
     karve(&["remote", "remove", "box"]).ends(2);
     fs::write(lab.beside("config/karve/remotes.toml"), "[x]\nengine = 7\n").unwrap();
