@@ -7,7 +7,8 @@
 //! real;
 //! `profile` says why a kernel is slow, `knowledge` what is known about that; `strategy`, `space`,
 //! `grid`, `search` and `variants` choose what to try, `roles` says who is asked, `asking` how
-//! a model is asked; `score`, `lineage`, `spending`, `view` and `payload` are what people see;
+//! a model is asked; `score`, `suite`, `lineage`, `spending`, `view` and `payload` are what people
+//! see;
 //! `markdown` reads forms. `tensor`, `draw` and `accuracy` are the arithmetic of the inputs and
 //! outputs of kernels.
 
@@ -44,6 +45,7 @@ pub mod roofline;
 pub mod sampling;
 pub mod score;
 pub mod spending;
+pub mod suite;
 pub mod text;
 // Support for the tests of this crate lies outside of its sources.
 #[cfg(test)]

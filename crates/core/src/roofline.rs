@@ -42,7 +42,7 @@ pub struct Ceiling {
 }
 
 /// A roofline measured on a busy host is too low by less than this factor.
-const SHARE_MAX: f64 = 1.5;
+pub const SHARE_MAX: f64 = 1.5;
 
 impl Ceiling {
     /// Whether a call is so far above its ceiling that its work or its bytes must be wrong.
