@@ -13,6 +13,7 @@ pub mod contract;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod external;
 pub mod help;
 pub mod history;
@@ -80,6 +81,7 @@ enum CliCommand {
     Contract(contract::ContractArgs),
     Import(import::TaskImportArgs),
     LintTask(lint_task::LintTaskArgs),
+    Export(export::TaskExportArgs),
     Doctor(doctor::DoctorArgs),
     Agents(agents::AgentsArgs),
     Install(install::InstallArgs),
@@ -143,6 +145,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Contract(command) => command.run(place),
         CliCommand::Import(command) => command.run(place),
         CliCommand::LintTask(command) => command.run(place),
+        CliCommand::Export(command) => command.run(place),
         CliCommand::Doctor(command) => command.run(place),
         CliCommand::Agents(command) => command.run(place),
         CliCommand::Install(command) => command.run(place),
@@ -218,6 +221,6 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Serve(_) | C::Verify(_) | C::Apply(_) => false,
         C::List(_) | C::Queue(_) | C::Answer(_) | C::Schema(_) | C::Completions(_) => false,
         C::Checkout(_) | C::Clean(_) | C::Man(_) | C::Spin(_) | C::Worker(_) | C::Reap(_) => false,
-        C::Why(_) | C::Names(_) | C::Relay(_) | C::Watch(_) | C::Import(_) => false,
+        C::Why(_) | C::Names(_) | C::Relay(_) | C::Watch(_) | C::Import(_) | C::Export(_) => false,
     }
 }

@@ -13,6 +13,7 @@ pub mod config;
 pub mod detect;
 pub mod drive;
 pub mod explain;
+pub mod exports;
 pub mod external;
 pub mod inbox;
 pub mod install;

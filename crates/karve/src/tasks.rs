@@ -17,6 +17,7 @@ mod names;
 mod ordered;
 mod python;
 mod robust;
+mod start;
 mod traces;
 mod tritonbench;
 
@@ -67,6 +68,8 @@ pub struct ImportOptions {
     pub device: TaskDevice,
     /// What runs Python files.
     pub python: Option<String>,
+    /// The kernel to start from, in the format of the task.
+    pub kernel: Option<String>,
 }
 
 /// Where the tensors of a task are.
@@ -228,7 +231,11 @@ pub fn import_tasks(
 ) -> ImportResult {
     let mut result = ImportResult::default();
     for FoundTask { name, title, draft } in format.find(files, options) {
-        match draft.and_then(|draft| finished(draft, &title, options)) {
+        let started = draft.and_then(|mut draft| match &options.kernel {
+            Some(kernel) => start::start_from(format, &mut draft, kernel).map(|()| draft),
+            None => Ok(draft),
+        });
+        match started.and_then(|draft| finished(draft, &title, options)) {
             Ok(mut task) => {
                 task.name = names::unused(&task.name, &result.imported);
                 result.imported.push(task);

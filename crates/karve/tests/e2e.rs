@@ -24,6 +24,7 @@ mod contract_command;
 mod demo;
 mod device;
 mod disk;
+mod export;
 mod external;
 mod first_hour;
 mod git_states;

@@ -203,6 +203,16 @@ fn the_task_of_the_documentation_is_imported() {
 }
 
 #[test]
+fn the_campaign_of_the_documentation_is_exported() {
+    let home = tempfile::tempdir().unwrap();
+    let [script] = marked_blocks("docs/tasks.md", "export:").try_into().unwrap();
+    let said = stdout(&sh(&script, &root(), home.path()));
+    assert!(said.contains("\ncommit\ttime_us\tmemory_gb\tstatus\tdescription\n"), "{said}");
+    let metrics = fs::read_to_string(home.path().join("dot/metrics.json")).unwrap();
+    assert!(metrics.contains("\"combined_score\": "), "{metrics}");
+}
+
+#[test]
 fn the_entry_point_of_the_documentation_is_that_of_the_template() {
     let template = "crates/karve/templates/cuda/kernel.cu";
     let blocks = marked_blocks("docs/contract.md", &format!("part of {template}"));

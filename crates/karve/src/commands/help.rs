@@ -12,7 +12,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "next", "propose", "submit", "tune", "checkout", "apply"]),
     (
         "Look",
-        &["watch", "serve", "status", "log", "show", "why", "diff", "report", "verify", "list"],
+        &[
+            "watch", "serve", "status", "log", "show", "why", "diff", "report", "export", "verify",
+            "list",
+        ],
     ),
     ("Compare", &["bench", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),

@@ -7,9 +7,9 @@ use crate::tasks::{ImportOptions, ImportResult, TaskDevice, TaskFormat, import_t
 use crate::ui;
 use karve_harness::git::{self, CommitNote, NewFile, Repo};
 use karve_numerics::tensor::Dtype;
-use karve_os::clock;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::text::safe;
+use karve_os::{clock, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,9 @@ pub struct TaskImportArgs {
     /// The Python that runs kernels: a name on the PATH, or a full path [default: python3]
     #[arg(long, value_name = "PYTHON")]
     python: Option<String>,
+    /// Start from this kernel in the format of the task, such as what `karve export` wrote
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
     /// Write into a directory that is not empty, overwriting files with the same names
     #[arg(short, long)]
     force: bool,
@@ -90,15 +93,26 @@ impl TaskImportArgs {
             return Err(CommandError::usage(message)
                 .hint("choose another directory with --out, or write into this one with --force"));
         }
-        let files = checkout::read(&here.join(&self.from), self.format)?;
+        let found = checkout::read(&here.join(&self.from), self.format)?;
+        let kernel = self.kernel.as_ref().map(|path| {
+            files::read_text(&here.join(path), files::WRITTEN_BYTES_MAX)
+                .context(|| format!("cannot read {}", path.display()))
+                .map_err(|error| error.hint("name a file with --kernel FILE"))
+        });
         let options = ImportOptions {
+            kernel: kernel.transpose()?,
             dtype: self.dtype.map(DtypeOption::dtype),
             device: self.device,
             python: self.python.clone(),
         };
-        let result = import_tasks(self.format, &files, &options);
+        let result = import_tasks(self.format, &found, &options);
         if result.imported.is_empty() {
             return Err(self.nothing(&result));
+        }
+        if self.kernel.is_some() && result.imported.len() > 1 {
+            let message = format!("{} has several tasks", self.from.display());
+            return Err(CommandError::usage(message)
+                .hint("name the one task that --kernel FILE belongs to as PATH"));
         }
         self.write(&out, &result)?;
         self.report(&result);

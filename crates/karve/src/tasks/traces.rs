@@ -268,7 +268,8 @@ impl TraceTask<'_> {
         let mut rule = tolerance_json(absolute, relative);
         rule["rule"] = json!(self.rule);
         json!({
-            "form": "functions", "reference": "reference.py", "kernel": "kernel.py",
+            "form": "functions", "definition": self.definition.name,
+            "reference": "reference.py", "kernel": "kernel.py",
             "device": device, "tolerance": rule, "tests": [], "cases": cases,
             "custom": self.definition.custom_inputs_entrypoint,
         })
@@ -295,7 +296,10 @@ impl TraceTask<'_> {
                 };
                 inputs.insert(name.clone(), one);
             }
-            listed.push(json!({ "name": case.name, "axes": numbers, "inputs": inputs }));
+            listed.push(json!({
+                "name": case.name, "axes": numbers, "inputs": inputs,
+                "workload": workload.written,
+            }));
         }
         Ok(Json::Array(listed))
     }

@@ -72,6 +72,9 @@ pub(super) struct TraceWorkload {
     /// How close the results must be.
     #[serde(default)]
     pub(super) tolerance: Option<WorkloadTolerance>,
+    /// All of it as it was written, for an export.
+    #[serde(skip)]
+    pub(super) written: Json,
 }
 
 /// What an input is.
@@ -125,7 +128,9 @@ pub(super) fn plain_workloads(text: &str) -> Result<Vec<TraceWorkload>, String> 
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(n, line): (usize, &str)| {
         let wrong = |error| format!("workload.jsonl:{}: {}", n + 1, shortened(&error));
-        serde_json::from_str(line).map_err(wrong)
+        let mut read: TraceWorkload = serde_json::from_str(line).map_err(wrong)?;
+        read.written = serde_json::from_str(line).map_err(wrong)?;
+        Ok(read)
     };
     lines.take(WORKLOADS_MAX).map(read).collect()
 }
@@ -142,8 +147,10 @@ pub(super) fn wrapped_workloads(
         .filter(|(path, _)| path.starts_with("workloads/") || path.contains("/workloads/"));
     for (path, text) in all {
         for (n, line) in text.lines().enumerate().filter(|(_, line)| line.contains(&mark)) {
-            let read: Result<TraceLine, _> = serde_json::from_str(line);
-            let read = read.map_err(|error| format!("{path}:{}: {}", n + 1, shortened(&error)))?;
+            let wrong = |error| format!("{path}:{}: {}", n + 1, shortened(&error));
+            let mut read: TraceLine = serde_json::from_str(line).map_err(wrong)?;
+            let mut whole: Json = serde_json::from_str(line).map_err(wrong)?;
+            read.workload.written = whole["workload"].take();
             if read.definition == name && workloads.len() < WORKLOADS_MAX {
                 workloads.push(read.workload);
             }
