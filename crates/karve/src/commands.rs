@@ -39,6 +39,7 @@ pub mod run;
 pub mod serve;
 pub mod spin;
 pub mod status;
+pub mod suite;
 pub mod tune;
 pub mod verify;
 pub mod watch;
@@ -88,6 +89,7 @@ enum CliCommand {
     Roles(roles::RolesArgs),
     Messages(messages::MessagesArgs),
     Run(run::RunArgs),
+    Suite(suite::SuiteArgs),
     Next(external::NextArgs),
     Propose(external::ProposeArgs),
     Submit(external::SubmitArgs),
@@ -152,6 +154,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         CliCommand::Roles(command) => command.run(place),
         CliCommand::Messages(command) => command.run(),
         CliCommand::Run(command) => command.run(place),
+        CliCommand::Suite(command) => command.run(place),
         CliCommand::Next(command) => command.run(place),
         CliCommand::Propose(command) => command.run(place),
         CliCommand::Submit(command) => command.run(place),
@@ -215,7 +218,7 @@ fn starts_others(command: &CliCommand) -> bool {
         C::Demo(_) | C::Doctor(_) | C::Agents(_) | C::Run(_) | C::Mcp(_) | C::Next(_) => true,
         C::Propose(_) | C::Submit(_) | C::Check(_) | C::Bench(_) | C::Noise(_) => true,
         C::Tune(_) | C::Profile(_) | C::Roofline(_) | C::Contract(_) | C::Explain(_) => true,
-        C::Remote(_) | C::Devices(_) | C::Exec(_) | C::LintTask(_) => true,
+        C::Remote(_) | C::Devices(_) | C::Exec(_) | C::LintTask(_) | C::Suite(_) => true,
         C::New(_) | C::Init(_) | C::Install(_) | C::Roles(_) | C::Messages(_) => false,
         C::Audit(_) | C::Knowledge(_) | C::Status(_) | C::Log(_) | C::Show(_) => false,
         C::Diff(_) | C::Best(_) | C::Report(_) | C::Serve(_) | C::Verify(_) | C::Apply(_) => false,

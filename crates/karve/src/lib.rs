@@ -30,6 +30,7 @@ pub mod reports;
 pub mod roles;
 pub mod session;
 pub mod steps;
+pub mod suites;
 pub mod tasks;
 pub mod transcript;
 pub mod tui;

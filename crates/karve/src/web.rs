@@ -17,5 +17,5 @@ pub use campaigns::CampaignWatch;
 #[cfg(test)]
 pub(crate) use guard::cleaned;
 pub use live::{LIVE, LiveScreen};
-pub use pages::render_file;
+pub use pages::{render_file, render_suite};
 pub use server::{Actions, serve};

@@ -59,6 +59,7 @@ mod roofline;
 mod sandbox;
 mod sleeper;
 mod stop;
+mod suite;
 mod tidy;
 mod tilegym;
 mod tune;

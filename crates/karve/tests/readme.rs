@@ -213,6 +213,16 @@ fn the_campaign_of_the_documentation_is_exported() {
 }
 
 #[test]
+fn the_suite_of_the_documentation_is_run() {
+    let home = tempfile::tempdir().unwrap();
+    let [script] = marked_blocks("docs/suite.md", "suite:").try_into().unwrap();
+    let said = stdout(&sh(&script, &root(), home.path()));
+    for part in ["[1/2] dot: started", "2 of 2 tasks finished", "| twin | finished | start "] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+}
+
+#[test]
 fn the_entry_point_of_the_documentation_is_that_of_the_template() {
     let template = "crates/karve/templates/cuda/kernel.cu";
     let blocks = marked_blocks("docs/contract.md", &format!("part of {template}"));

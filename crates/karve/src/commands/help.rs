@@ -9,13 +9,10 @@ use std::sync::LazyLock;
 /// What each group is for, and its commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "new", "init", "contract", "import", "doctor", "install"]),
-    ("Run", &["run", "next", "propose", "submit", "tune", "checkout", "apply"]),
+    ("Run", &["run", "suite", "next", "propose", "submit", "tune", "checkout", "apply"]),
     (
         "Look",
-        &[
-            "watch", "serve", "status", "log", "show", "why", "diff", "report", "export", "verify",
-            "list",
-        ],
+        &["watch", "serve", "status", "log", "show", "why", "diff", "report", "verify", "list"],
     ),
     ("Compare", &["bench", "check", "audit"]),
     ("Know", &["profile", "explain", "roofline", "knowledge"]),
@@ -23,10 +20,11 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// Commands for scripts and editors, which the list only names.
-const PLUMBING: [&str; 13] = [
+const PLUMBING: [&str; 14] = [
     "best",
     "clean",
     "lint-task",
+    "export",
     "queue",
     "answer",
     "noise",

@@ -33,13 +33,14 @@ const PROFILES_MAX: usize = 40;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 
-const TEMPLATES: [(&str, &str); 6] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("base.html", include_str!("templates/base.html.j2")),
     ("overview.html", include_str!("templates/overview.html.j2")),
     ("campaign.html", include_str!("templates/campaign.html.j2")),
     ("parts.html", include_str!("templates/parts.html.j2")),
     ("round_page.html", include_str!("templates/round_page.html.j2")),
     ("round.html", include_str!("templates/round.html.j2")),
+    ("suite.html", include_str!("templates/suite.html.j2")),
 ];
 
 fn environment() -> Environment<'static> {
@@ -160,20 +161,43 @@ pub fn render_file(watch: &CampaignWatch) -> Result<String> {
             rounds.push(context! { number, html => Value::from_safe_string(html) });
         }
     }
-    let json = serde_json::to_string(&guard::cleaned(watch.campaign(), &payload));
+    let page = context! {
+        round_url => "#round-",
+        rounds_html => rounds,
+        ..campaign_context(watch, &payload)
+    };
+    render("campaign.html", in_file(&guard::cleaned(watch.campaign(), &payload), page))
+}
+
+/// The page of a suite as one file.
+pub fn render_suite(page: &impl serde::Serialize) -> Result<String> {
+    let value = serde_json::to_value(page).unwrap_or_default();
+    let rows = value["rows"].as_array();
+    let n = |state: &str| {
+        let all = rows.into_iter().flatten();
+        all.filter(|row| row["state"] == state).count()
+    };
+    let values = context! {
+        finished => n("finished"),
+        failed => n("failed"),
+        page => Serde(value.clone()),
+    };
+    render("suite.html", in_file(&value, values))
+}
+
+/// The values of a page, and what it needs besides if it is one file.
+fn in_file(payload: &impl serde::Serialize, page: Value) -> Value {
+    let json = serde_json::to_string(payload);
     // No tag can begin in it, so that it ends where the script element ends.
     let json = json.unwrap_or_default().replace('<', "\\u003c");
-    let page = context! {
+    context! {
         file => true,
         policy => assets::file_policy(),
         css => Value::from_safe_string(assets::CSS.clone()),
         script => Value::from_safe_string(assets::SCRIPT.clone()),
         json => Value::from_safe_string(json),
-        round_url => "#round-",
-        rounds_html => rounds,
-        ..campaign_context(watch, &payload)
-    };
-    render("campaign.html", page)
+        ..page
+    }
 }
 
 fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
