@@ -17,7 +17,7 @@ use crate::agenda::Agenda;
 use crate::integrity::AuditRule;
 use crate::policy::Policy;
 use karve_numerics::case::{Case, CaseSet};
-use karve_numerics::contract::Contract;
+use karve_numerics::contract::{Contract, NamedBaseline};
 use karve_numerics::space::KnobDeclaration;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub struct Charter {
     /// A kernel that karve calls itself, instead of the commands that test and measure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Box<Contract>>,
+    /// Other kernels for the contract, which ours is measured against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<NamedBaseline>,
     /// How the benchmark's output is read.
     pub output: OutputRule,
     /// What is measured.

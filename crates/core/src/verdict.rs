@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use turns::AgedRuling;
 
 mod bands;
+mod baselines;
 mod bench;
 mod doubt;
 mod keep_note;
@@ -21,6 +22,7 @@ mod turns;
 mod words;
 
 pub use bands::{RegressionBand, case_band, overall_band};
+pub use baselines::fastest_baseline;
 pub use bench::{BenchFinding, LimitVerdict, find, find_case, judge_bench, judge_limit};
 pub use doubt::{ImplausibleFigure, ProofState, find_doubts, judge_doubts, judge_proof};
 pub use keep_note::KeepNote;

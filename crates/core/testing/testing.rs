@@ -35,6 +35,7 @@ pub(crate) fn charter() -> Charter {
         },
         mode: WorkMode::Repo,
         contract: None,
+        baselines: Vec::new(),
         editable: vec!["kernel.c".into()],
         commands: Commands {
             test: "./test {case}".into(),

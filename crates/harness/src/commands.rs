@@ -154,6 +154,7 @@ impl Harness {
                 reference: None,
                 incumbent: None,
                 asked: Default::default(),
+                baseline: None,
             }),
             sandbox: None,
             withheld: Vec::new(),

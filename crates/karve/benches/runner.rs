@@ -207,6 +207,7 @@ fn terms(tree: &Path) -> RunnerSetup {
             undeclared: Vec::new(),
         },
         weights: 0,
+        baseline: None,
         workdir: String::new(),
         command: Command::argv::<&str>([], tree),
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),

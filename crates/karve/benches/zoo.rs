@@ -233,6 +233,7 @@ impl Lab {
         contract.threads = threads;
         RunnerSetup {
             weights: 0,
+            baseline: None,
             contract,
             workdir: String::new(),
             command: Command::argv::<&str>([], &self.base),

@@ -5,12 +5,14 @@
 //! contract  one metric and one harness for two revisions, or why they cannot share one
 //! sides     revisions, worktrees or commands ──▶ two arms that can be timed
 //! record    every measured block, saved to a file and loaded again
+//! baselines ours against every baseline of a project
 //! account   whether a saved bench is consistent
 //! view      the result as plain data: text, Markdown, plots and JSON come from here
 //! noise     the A/A test: the smallest difference this host can show, and what would help
 //! ```
 
 mod account;
+pub mod baselines;
 pub mod command_args;
 pub mod contract;
 pub mod noise;

@@ -12,6 +12,7 @@ mod agenda;
 mod agents;
 mod api_table;
 mod audit;
+mod baselines;
 mod cases;
 mod change;
 mod charter_of;

@@ -13,6 +13,7 @@
 
 mod agents;
 mod apis;
+mod baselines;
 mod bench;
 mod bundle;
 mod campaign;

@@ -98,6 +98,7 @@ fn terms(dir: &Path) -> RunnerSetup {
             work: Default::default(),
         },
         weights: 7,
+        baseline: None,
         workdir: String::new(),
         command: Command::argv::<&str>([], dir),
         worker: PathBuf::from(env!("CARGO_BIN_EXE_karve")),

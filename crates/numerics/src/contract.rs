@@ -1,9 +1,8 @@
 //! The duel contract: a kernel as a function with declared arguments, which karve calls itself.
 //!
 //! karve owns the inputs, the clock, the reference and the comparison; the project owns the
-//! function. Shapes and scalars are expressions over the parameters of a case, so one contract
-//! serves all cases. This module lays everything out in memory; the kernel runner in `karve`
-//! decides what is called, and when.
+//! function. Shapes and scalars are expressions over the parameters of a case. This module lays
+//! everything out in memory; the kernel runner decides what is called, and when.
 //!
 //! ```text
 //! one slot of memory:   guard | tensor | guard | tensor | ... | guard
@@ -11,6 +10,7 @@
 //! ```
 
 mod aliasing;
+mod baselines;
 mod extent;
 mod fences;
 mod mixture;
@@ -21,6 +21,7 @@ mod wider;
 mod work;
 
 pub use aliasing::{ALIASING_STEPS, AliasingStep};
+pub use baselines::{BaselineKernel, CompileMode, NamedBaseline};
 pub use extent::{TouchedExtent, fit_shape};
 pub use fences::{SlotRange, TensorEdge};
 pub use mixture::{CallInputs, ChosenPattern};
@@ -39,8 +40,7 @@ use serde::{Deserialize, Serialize};
 pub const ALIGNMENT: u64 = 64;
 /// Guard bytes before and after each tensor; no kernel may write to them.
 pub const GUARD_BYTES: u64 = 256;
-/// Bytes of all inputs of one call at most, and of all outputs; and the same on a device, where
-/// what does not fit is refused when it is allocated.
+/// Bytes of all inputs of one call at most, and of all outputs; and the same on a device.
 const CALL_BYTES_MAX: u64 = 8 << 30;
 const DEVICE_CALL_BYTES_MAX: u64 = 128 << 30;
 /// Integers and pointers that an entry point may take.

@@ -5,7 +5,7 @@ use crate::outcome::{BlockFailure, BlockResult, GateResult, IndexedCase};
 use crate::runner::{self, DuelCase, KernelRunner, KernelScreen, RunnerSetup, SoloKernel};
 use karve_core::measurement::Sample;
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Arg, CaseTensorError, Contract, Reference};
+use karve_numerics::contract::{Arg, BaselineKernel, CaseTensorError, Contract, Reference};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
@@ -26,6 +26,8 @@ pub(super) struct HarnessContract {
     pub(super) incumbent: Option<PathBuf>,
     /// What references said of their arguments, by tree and text: asking takes seconds.
     pub(super) asked: Arc<Mutex<AskedInputs>>,
+    /// The tree whose kernel is a baseline, and that baseline, if there is one.
+    pub(super) baseline: Option<(PathBuf, BaselineKernel)>,
 }
 
 type AskedInputs = BTreeMap<(PathBuf, Option<Vec<u8>>), Vec<Arg>>;
@@ -50,6 +52,16 @@ impl Harness {
     pub fn beside(mut self, incumbent: &Path) -> Self {
         if let Some(under) = &mut self.under_contract {
             under.incumbent = Some(incumbent.to_owned());
+        }
+        self
+    }
+
+    /// The same harness, in which the kernel of a tree is a baseline. It is held to the contract,
+    /// and not to the kernel that it is measured with.
+    #[must_use]
+    pub fn with_baseline(mut self, tree: &Path, baseline: &BaselineKernel) -> Self {
+        if let Some(under) = &mut self.under_contract {
+            under.baseline = Some((tree.to_owned(), baseline.clone()));
         }
         self
     }
@@ -97,6 +109,7 @@ impl Harness {
             workdir: self.workdir.clone(),
             command,
             reference: under.reference.clone(),
+            baseline: under.baseline.clone(),
             scratch: self.scratch.clone(),
             readable: self.sandbox.as_ref().map(|sandbox| sandbox.readable()).unwrap_or_default(),
             limit: self.limit,

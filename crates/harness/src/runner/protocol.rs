@@ -79,6 +79,12 @@ pub(super) struct ModuleOptions {
     pub(super) hidden: Vec<String>,
     /// The seed of the weights, the same for all arms.
     pub(super) seed: u64,
+    /// How `torch.compile` compiles it, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) compile: Option<String>,
+    /// Whether it also finds the modules in the project's directory.
+    #[serde(default)]
+    pub(super) finds_project: bool,
 }
 
 /// The arguments of all following calls.

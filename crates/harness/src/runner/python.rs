@@ -9,7 +9,9 @@
 use super::arm::WorkerProgram;
 use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
-use karve_numerics::contract::{Kernel, Precision, PythonStyle, Reference};
+use karve_numerics::contract::{
+    BaselineKernel, CompileMode, Kernel, Precision, PythonStyle, Reference,
+};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::process::{
     self, ChildProcess, Command, DeviceAccess, ForkServer, ReadableTree, StopFlag,
@@ -63,9 +65,46 @@ const FOREIGN: [&str; 6] = [
 /// The kernel of a module.
 pub(super) fn kernel(
     terms: &RunnerSetup,
-    mut tree: ReadableTree,
+    tree: ReadableTree,
     file: &Path,
     style: PythonStyle,
+) -> Result<WorkerProgram> {
+    let shown = match &terms.contract.kernel {
+        Kernel::Python { path, .. } | Kernel::Library { path, .. } => path,
+    };
+    let mut program = module(terms, tree, file, (shown, entry_of(style)))?;
+    if let Some(options) = &mut program.module {
+        options.hidden = hidden(&terms.contract.reference);
+    }
+    Ok(program)
+}
+
+/// A baseline in a module. It may import the reference, and in the reference's own file it returns
+/// its results as the reference does.
+pub(super) fn baseline(
+    terms: &RunnerSetup,
+    tree: ReadableTree,
+    file: &Path,
+    (path, entry): (&str, &str),
+    compile: Option<CompileMode>,
+) -> Result<WorkerProgram> {
+    let mut program = module(terms, tree, file, (path, entry))?;
+    if let Some(options) = &mut program.module {
+        options.finds_project = true;
+        options.compile = compile.map(|mode| mode.in_torch().to_owned());
+    }
+    if matches!(&terms.contract.reference, Reference::Python { path: of, .. } if of == path) {
+        program.passes_outputs = false;
+    }
+    Ok(program)
+}
+
+/// A function or a model of a module, which messages call by its path in the project.
+fn module(
+    terms: &RunnerSetup,
+    mut tree: ReadableTree,
+    file: &Path,
+    (shown, entry): (&str, &str),
 ) -> Result<WorkerProgram> {
     let dir = terms.place(&tree.root);
     // Each tree has its own: one candidate's compiled kernels are not used for another.
@@ -73,17 +112,17 @@ pub(super) fn kernel(
     Ok(WorkerProgram {
         command: command(terms, &mut tree, &name)?,
         path: file.to_string_lossy().into_owned(),
-        shown: match &terms.contract.kernel {
-            Kernel::Python { path, .. } | Kernel::Library { path, .. } => path.clone(),
-        },
-        entry: entry_of(style).into(),
+        shown: shown.to_owned(),
+        entry: entry.to_owned(),
         setup: terms.contract.setup.as_ref().map(|setup| setup.entry.clone()),
         module: Some(ModuleOptions {
             device: terms.contract.modules.device.clone(),
             wide: false,
             alone: false,
-            hidden: hidden(&terms.contract.reference),
+            hidden: Vec::new(),
             seed: terms.weights,
+            compile: None,
+            finds_project: false,
         }),
         passes_outputs: terms.contract.modules.passes_outputs,
         server: server(terms)?,
@@ -134,6 +173,8 @@ pub(super) fn reference(
             alone: true,
             hidden: Vec::new(),
             seed: terms.weights,
+            compile: None,
+            finds_project: false,
         }),
         passes_outputs: false,
         server: server(terms)?,
@@ -164,7 +205,8 @@ static SERVERS: Mutex<Vec<(Command, ForkServer)>> = Mutex::new(Vec::new());
 /// takes seconds, in which something else can be done.
 pub(super) fn start_server(terms: &RunnerSetup) -> Result<()> {
     let is_python = matches!(terms.contract.kernel, Kernel::Python { .. })
-        || matches!(terms.contract.reference, Reference::Python { .. });
+        || matches!(terms.contract.reference, Reference::Python { .. })
+        || matches!(terms.baseline, Some((_, BaselineKernel::Python { .. })));
     let Some(server) = server(terms)?.filter(|_| is_python) else {
         return Ok(());
     };
@@ -446,6 +488,8 @@ kernel_fn = len
                 alone: false,
                 hidden: Vec::new(),
                 seed: 1,
+                compile: None,
+                finds_project: false,
             }),
             passes_outputs: false,
             server: Some(command("--fork".into())),

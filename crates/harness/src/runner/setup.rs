@@ -9,7 +9,7 @@ use super::worker_failure::WorkerFailure;
 use crate::outcome::GateResult;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
-use karve_numerics::contract::{Contract, Kernel, Reference};
+use karve_numerics::contract::{BaselineKernel, Contract, Kernel, Reference};
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{self, SharedStage};
 use karve_os::process::{Command, DeviceAccess, ReadableTree, StopFlag};
@@ -32,6 +32,8 @@ pub struct RunnerSetup {
     pub worker: PathBuf,
     /// The seed of the weights of models, the same for all arms.
     pub weights: u64,
+    /// The tree whose kernel is a baseline, and that baseline, if there is one.
+    pub baseline: Option<(PathBuf, BaselineKernel)>,
     /// Where the reference of the unchanged project was set aside.
     pub reference: Option<PathBuf>,
     /// Where files may be written.
@@ -66,9 +68,9 @@ impl RunnerSetup {
     }
 
     /// Whether the threads and files of a worker are the kernel's: an interpreter and the driver of
-    /// a device have their own.
+    /// a device have their own, and the project may trust its baselines.
     pub(super) fn counts_threads(&self) -> bool {
-        let on_host = !self.contract.is_on_device();
+        let on_host = !self.contract.is_on_device() && self.baseline.is_none();
         matches!(self.contract.kernel, Kernel::Library { .. }) && on_host
     }
 
@@ -86,6 +88,9 @@ impl RunnerSetup {
     /// The kernel of a built tree.
     pub(super) fn kernel(&self, tree: &Path) -> GateResult<WorkerProgram> {
         let dir = self.place(tree);
+        if let Some((_, baseline)) = self.baseline.as_ref().filter(|(of, _)| of == tree) {
+            return self.baseline_program(tree, baseline);
+        }
         match &self.contract.kernel {
             Kernel::Library { path, entry } => {
                 let library = dir.join(path);
@@ -93,9 +98,7 @@ impl RunnerSetup {
                     return Err(not_made(path).into());
                 }
                 let readable = self.readable(tree, &library);
-                let setup = self.contract.setup.as_ref().map(|setup| setup.entry.clone());
-                let program = self.library_program(readable, &library, path, entry);
-                Ok(WorkerProgram { setup, ..program })
+                Ok(self.prepared(self.library_program(readable, &library, path, entry)))
             }
             Kernel::Python { path, style } => {
                 let file = dir.join(path);
@@ -104,6 +107,33 @@ impl RunnerSetup {
                 }
                 let readable = self.readable(tree, &file);
                 Ok(python::kernel(self, readable, &file, *style)?)
+            }
+        }
+    }
+
+    /// The same program with what prepares for its calls, if anything does.
+    fn prepared(&self, program: WorkerProgram) -> WorkerProgram {
+        let setup = self.contract.setup.as_ref().map(|setup| setup.entry.clone());
+        WorkerProgram { setup, ..program }
+    }
+
+    /// A baseline in a built tree.
+    fn baseline_program(
+        &self,
+        tree: &Path,
+        baseline: &BaselineKernel,
+    ) -> GateResult<WorkerProgram> {
+        let file = self.place(tree).join(baseline.path());
+        if !is_plain(&file) {
+            return Err(no_baseline(baseline.path()).into());
+        }
+        let readable = self.readable(tree, &file);
+        match baseline {
+            BaselineKernel::Library { path, entry } => {
+                Ok(self.prepared(self.library_program(readable, &file, path, entry)))
+            }
+            BaselineKernel::Python { path, entry, compile } => {
+                Ok(python::baseline(self, readable, &file, (path, entry), *compile)?)
             }
         }
     }
@@ -247,6 +277,13 @@ pub(super) fn reference_hint(reference: &Reference) -> String {
 
 fn is_plain(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+}
+
+fn no_baseline(path: &str) -> Gate {
+    Gate::BuildFailed {
+        category: FailureCategory::BuildLink,
+        excerpt: format!("there is no {path}, which [baselines] in karve.toml names"),
+    }
 }
 
 fn not_there(path: &str) -> Gate {

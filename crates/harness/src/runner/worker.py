@@ -186,6 +186,8 @@ def load(path, entry, setup, how):
     else:
         name = os.path.splitext(os.path.basename(path))[0]
         sys.path.insert(0, os.path.dirname(path))
+        if how.get("finds_project"):
+            sys.path.insert(1, os.getcwd())
     for hidden in how["hidden"]:
         sys.modules[hidden] = None
     with open(path, "rb") as file:
@@ -200,7 +202,17 @@ def load(path, entry, setup, how):
     prepare = getattr(module, setup, None) if setup else None
     if setup and not callable(prepare):
         raise Refusal("setup")
-    return model(module, thing, how) if isinstance(thing, type) else thing, prepare
+    made = model(module, thing, how) if isinstance(thing, type) else thing
+    return compiled(made, how["compile"]) if how.get("compile") else made, prepare
+
+
+def compiled(thing, mode):
+    """A function or a model as torch.compile makes it, for a baseline."""
+    try:
+        import torch
+    except ImportError:
+        raise Refusal("torch")
+    return torch.compile(thing, mode=mode)
 
 
 def model(module, of, how):

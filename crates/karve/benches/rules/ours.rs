@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) fn charter() -> Charter {
     Charter {
         contract: None,
+        baselines: Vec::new(),
         name: "rules".into(),
         created: "2026-01-01 00:00".into(),
         target: Target::default(),

@@ -150,6 +150,7 @@ pub(crate) fn charter(name: &str, commands: &Commands, rounds: u32, n_cases: usi
     };
     Charter {
         contract: None,
+        baselines: Vec::new(),
         name: name.into(),
         created: "2026-01-01 00:00".into(),
         target: Target {

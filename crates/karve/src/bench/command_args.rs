@@ -113,6 +113,7 @@ impl PlainCommandArgs {
         let cases = self.plain_cases(lines, &metric)?;
         Ok(Charter {
             contract: None,
+            baselines: Vec::new(),
             name: "bench".into(),
             created: String::new(),
             target: Target { device: "cpu".into(), ..Target::default() },

@@ -22,6 +22,7 @@ use karve_harness::project_file;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_harness::worktrees::Worktrees;
 use karve_numerics::case::Case;
+use karve_numerics::contract::NamedBaseline;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use karve_os::sandbox::{Sandbox, SandboxPaths};
@@ -155,6 +156,18 @@ impl BenchSetup {
             spent_ms: u64::try_from(spent.as_millis()).unwrap_or(u64::MAX),
             blocks,
         }
+    }
+
+    /// Makes A a baseline of the project, in the tree of A. B stays what it is.
+    pub fn face_baseline(&mut self, baseline: &NamedBaseline) {
+        let PairRunner { parent, candidate, variant, .. } = &self.pair_runner;
+        let tree = &parent.tree;
+        let arm = |arm: &BuiltArm| BuiltArm {
+            harness: arm.harness.clone().with_baseline(tree, &baseline.kernel),
+            tree: arm.tree.clone(),
+        };
+        self.pair_runner = PairRunner::new(arm(parent), arm(candidate), *variant);
+        self.a = BenchSide { label: baseline.name.clone(), ..BenchSide::default() };
     }
 
     /// The same arms with other benchmark lines, derived from the current ones.

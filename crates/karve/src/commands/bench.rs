@@ -6,7 +6,7 @@ use crate::bench::record::{BenchEnd, BenchRecord};
 use crate::bench::repeat::RepeatedBench;
 use crate::bench::sides::{BenchSetup, ConfinementChoice, SideOptions, SideTests};
 use crate::bench::view::BenchView;
-use crate::bench::{BenchPlan, plot, sides, text};
+use crate::bench::{BenchPlan, baselines, plot, sides, text};
 use crate::project::ProjectArgs;
 use crate::ui::Progress;
 use crate::{bench, session, ui};
@@ -32,6 +32,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   karve bench main .                           the worktree against main
   karve bench v1.2 HEAD --markdown             a table for a pull request
+  karve bench --baselines                      the worktree against [baselines] of karve.toml
   karve bench -- ./old ./new                   two commands
   karve bench --sandbox -- ./old ./new         no network, and your own files hidden
   karve bench --case size=64 --case size=256 -- './old {size}' './new {size}'
@@ -56,6 +57,10 @@ pub struct BenchArgs {
     /// A and B: revisions, or directories of worktrees such as "."
     #[arg(value_name = "A B", num_args = 0..=2)]
     sides: Vec<String>,
+    /// Compare this worktree, or one side, with every baseline of [baselines] in karve.toml
+    #[arg(long, conflicts_with_all = ["commands", "load", "save", "svg", "repeat",
+                                      "fail_if_slower", "fail_unless_faster"])]
+    baselines: bool,
     /// Two commands to compare instead
     #[arg(last = true, value_name = "COMMANDS")]
     commands: Vec<String>,
@@ -122,6 +127,9 @@ impl BenchArgs {
         if let Some(n) = self.repeat {
             return self.decide_repeatedly(place, n);
         }
+        if self.baselines {
+            return self.against_baselines(place);
+        }
         let mut recorded = match &self.load {
             Some(path) => BenchRecord::load(path)?,
             None => self.measure(place)?,
@@ -144,6 +152,37 @@ impl BenchArgs {
             ui::out_toned(&text::render_text(&view, ui::style::color()));
         }
         self.answer(&view)
+    }
+
+    /// Measures one side against every baseline of the project.
+    fn against_baselines(&self, place: &ProjectArgs) -> Result<()> {
+        let side = match &self.sides[..] {
+            [] => ".",
+            [side] => side,
+            _ => {
+                return Err(CommandError::usage(
+                    "--baselines compares one side with the baselines",
+                )
+                .hint("name one revision or directory, as in \"karve bench --baselines main\""));
+            }
+        };
+        let stop = StopFlag::new();
+        session::watch_signals_at_once(&stop, "stopping; showing the results so far")?;
+        let progress = Progress::new();
+        let mut ground = self.ground_of([side, side], place, &stop, &progress)?;
+        let plan = self.plan(&ground);
+        let say = |text: &str| progress.start_phase(text);
+        let found = baselines::measure(&mut ground, plan, &stop, &say);
+        let found = session::unless_stopped(&stop, found)?;
+        drop(progress);
+        if self.json {
+            ui::out_json(&found);
+        } else if self.markdown {
+            ui::out(&found.render_markdown());
+        } else {
+            ui::out(&found.render_text());
+        }
+        if stop.finish_step() { Err(session::stopped()) } else { Ok(()) }
     }
 
     fn measure(&self, place: &ProjectArgs) -> Result<BenchRecord> {
@@ -226,16 +265,9 @@ impl BenchArgs {
         stop: &StopFlag,
         progress: &Progress,
     ) -> Result<BenchSetup> {
-        let confined =
-            if self.sandbox { ConfinementChoice::Always } else { ConfinementChoice::AsUsual };
+        let confined = self.confined();
         match (&self.sides[..], &self.commands[..]) {
-            ([a, b], []) => {
-                let tests = if self.no_test { SideTests::Skipped } else { SideTests::Required };
-                let choices =
-                    SideOptions { given: &self.given, harness: self.harness, tests, confined };
-                let say = |text: &str| progress.start_phase(text);
-                sides::of_revisions(place, [a, b], choices, stop, &say)
-            }
+            ([a, b], []) => self.ground_of([a, b], place, stop, progress),
             ([], [a, b]) => sides::of_commands(place, [a, b], &self.given, confined, stop),
             ([], commands) if commands.len() > 2 => {
                 Err(CommandError::usage("a bench compares two commands")
@@ -246,6 +278,25 @@ impl BenchArgs {
                  after \"--\"",
             )),
         }
+    }
+
+    /// Two revisions or worktrees.
+    fn ground_of(
+        &self,
+        names: [&str; 2],
+        place: &ProjectArgs,
+        stop: &StopFlag,
+        progress: &Progress,
+    ) -> Result<BenchSetup> {
+        let tests = if self.no_test { SideTests::Skipped } else { SideTests::Required };
+        let confined = self.confined();
+        let choices = SideOptions { given: &self.given, harness: self.harness, tests, confined };
+        let say = |text: &str| progress.start_phase(text);
+        sides::of_revisions(place, names, choices, stop, &say)
+    }
+
+    fn confined(&self) -> ConfinementChoice {
+        if self.sandbox { ConfinementChoice::Always } else { ConfinementChoice::AsUsual }
     }
 
     /// The exit code for the --fail options.

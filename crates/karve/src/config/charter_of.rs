@@ -7,8 +7,8 @@ use super::file::{ConfigFile, OutputTable};
 use super::scope::{check_editable, check_globs};
 use super::source::ConfigSource;
 use super::{
-    CharterTime, LoadedConfig, Overrides, audit, cases, contract, knobs, metric, naming, roles,
-    rules, sandbox,
+    CharterTime, LoadedConfig, Overrides, audit, baselines, cases, contract, knobs, metric, naming,
+    roles, rules, sandbox,
 };
 use crate::remote::table::RemoteConfig;
 use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
@@ -48,6 +48,7 @@ pub(super) fn loaded_of(
     metric::check_cases(source, &metric, &cases)?;
     let commands = commands_of(source, &file.commands)?;
     let contract = contract::contract_of(source, file, &cases, &metric)?;
+    let baselines = baselines::baselines_of(source, file, contract.as_deref())?;
     check_globs(source, "commands.artifacts", &commands.artifacts)?;
     let mode = mode_of(file, &commands.env);
     if let WorkMode::Workspace { files, .. } = &mode {
@@ -75,6 +76,7 @@ pub(super) fn loaded_of(
         editable,
         commands,
         contract,
+        baselines,
         metric,
         cases,
         policy,

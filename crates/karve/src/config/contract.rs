@@ -293,7 +293,11 @@ fn reference_of(source: &ConfigSource<'_>, table: &ContractTable) -> Result<Refe
     }
 }
 
-fn entry_of(source: &ConfigSource<'_>, place: &str, entry: Option<&String>) -> Result<String> {
+pub(super) fn entry_of(
+    source: &ConfigSource<'_>,
+    place: &str,
+    entry: Option<&String>,
+) -> Result<String> {
     entry.cloned().ok_or_else(|| {
         source
             .error_at(place, format!("the key `entry` is missing in [{place}]"))
@@ -302,7 +306,7 @@ fn entry_of(source: &ConfigSource<'_>, place: &str, entry: Option<&String>) -> R
 }
 
 /// A path that stays in the project.
-fn inside(source: &ConfigSource<'_>, key: &str, path: &str) -> Result<String> {
+pub(super) fn inside(source: &ConfigSource<'_>, key: &str, path: &str) -> Result<String> {
     let leaves = path.split('/').any(|part| part == "..");
     if path.starts_with('/') || leaves || path.contains('\0') {
         let message = format!("`{}` is not inside the project", shown(path));

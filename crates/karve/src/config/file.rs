@@ -4,6 +4,7 @@
 //! author of the file. Only the shape is checked here; see `charter_of`.
 
 use super::audit::AuditTable;
+use super::baselines::BaselineTable;
 use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, OrNone, PinValue, Scalar};
 use crate::remote::table::RemoteTable;
@@ -30,6 +31,9 @@ pub(super) struct ConfigFile {
     pub(super) commands: CommandsTable,
     /// A kernel that karve calls itself, instead of the project's own test and benchmark.
     pub(super) contract: Option<ContractTable>,
+    /// Other kernels for the contract, which ours is measured against, by their names.
+    #[serde(default)]
+    pub(super) baselines: BTreeMap<String, BaselineTable>,
     /// How to read the output of the benchmark; required without a contract.
     pub(super) output: Option<OutputTable>,
     /// What is measured; required without a contract.

@@ -634,3 +634,43 @@ fn a_key_of_an_inner_table_is_sent_there() {
         &["unknown key `blocks_max` in [policy]", "it is a key of [policy.accept]"],
     );
 }
+
+#[test]
+fn baselines_are_kernels_for_the_contract_in_the_order_of_the_file() {
+    let python = CONTRACT.replace("library = \"k.so\"\nentry = \"f\"", "python = \"k.py\"");
+    let python = python.replace("library = \"r.so\"\nentry = \"g\"", "python = \"r.py\"");
+    let python = python.replace("args = [", "device = \"cuda\"\nargs = [");
+    let text = python
+        + "[baselines.plain]\npython = \"r.py\"\n[baselines.fused]\npython = \"b/f.py\"\n\
+           [baselines.auto]\ncompile = \"max-autotune\"\n\
+           [baselines.blas]\nlibrary = \"b.so\"\nentry = \"gemm\"\n";
+    let baselines = read(&text).expect("a charter").charter.baselines;
+    let told: Vec<String> =
+        baselines.iter().map(|of| format!("{}: {}", of.name, of.kernel.describe())).collect();
+    let want = [
+        "plain: reference_fn of r.py",
+        "fused: kernel_fn of b/f.py",
+        "auto: torch.compile with max-autotune of reference_fn of r.py",
+        "blas: gemm of b.so",
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
+fn a_baseline_that_cannot_be_called_or_trusted_is_refused() {
+    let after = CONTRACT.lines().count() + 1;
+    let refused = |table: &str, pieces: &[&str]| {
+        refuse(&format!("{CONTRACT}[baselines.x]\n{table}\n"), after, pieces);
+    };
+    refused("", &["[baselines.x] must name a kernel"]);
+    refused("library = \"b.so\"", &["the key `entry` is missing in [baselines.x]"]);
+    refused("python = \"b.py\"\nentry = \"f\"", &["`entry` is a function of a library"]);
+    refused("library = \"b.so\"\nentry = \"f\"\ncompile = \"default\"", &["and a Python file"]);
+    refused("compile = \"default\"", &["`compile` is for kernels on a GPU"]);
+    refused("function = \"f\"", &["the reference is not a Python file"]);
+    refused("library = \"kernel.c\"\nentry = \"f\"", &["candidates could change kernel.c"]);
+    let named = format!("{CONTRACT}[baselines.\"a b\"]\npython = \"b.py\"\n");
+    refuse(&named, after - 1, &["`a b` is not a valid name of a baseline"]);
+    let alone = format!("{SHORT}[baselines.x]\npython = \"b.py\"\n");
+    refuse(&alone, SHORT.lines().count() + 1, &["[baselines] needs a [contract]"]);
+}

@@ -242,6 +242,7 @@ impl Zoo {
     pub(crate) fn setup(&self) -> RunnerSetup {
         RunnerSetup {
             weights: 0,
+            baseline: None,
             contract: *self.charter.contract.clone().expect("a contract"),
             workdir: String::new(),
             command: Command::argv::<&str>([], &self.base()),

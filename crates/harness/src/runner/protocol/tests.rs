@@ -59,6 +59,8 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 alone: !wide,
                 hidden: vec!["reference".into()],
                 seed,
+                compile: wide.then(|| "default".into()),
+                finds_project: wide,
             }),
             device: None,
         })),

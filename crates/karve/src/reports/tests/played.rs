@@ -59,6 +59,7 @@ pub(super) fn charter() -> Charter {
     (policy.debug_retries, policy.proposal_tries) = (0, 1);
     Charter {
         contract: None,
+        baselines: Vec::new(),
         name: "matmul_c_cpu_20260101".into(),
         created: "2026-01-01 00:00".into(),
         target: Target {

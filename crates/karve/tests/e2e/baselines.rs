@@ -1,0 +1,113 @@
+//! Named baselines: measured beside the kernel, and held to the same contract.
+
+use crate::e2e::lab::Lab;
+
+/// The example of docs/contract.md, and one that is not right.
+const CONTRACT: &str = include_str!("../../../../docs/contract.md");
+const WRONG: &str = "
+[baselines.wrong]
+python = \"baselines/rows.py\"
+function = \"wrong_fn\"
+";
+
+/// Softmax, row by row: slower than the reference; and one that forgets the last row.
+const ROWS: &str = "import numpy as np
+from reference import reference_fn
+
+
+def kernel_fn(x):
+    return np.stack([reference_fn(row[None, :])[0] for row in x])
+
+
+def wrong_fn(x):
+    y = reference_fn(x)
+    y[-1] = 0
+    return y
+";
+
+fn example() -> &'static str {
+    let (_, from) = CONTRACT.split_once("## Baselines").expect("a section");
+    let (_, code) = from.split_once("```toml\n").expect("an example");
+    code.split_once("```").expect("its end").0
+}
+
+/// A project of a template, with the Python that has NumPy.
+pub(super) fn project() -> Option<Lab> {
+    let lab = Lab::empty();
+    let numpy =
+        std::process::Command::new("/usr/bin/python3").args(["-c", "import numpy"]).output();
+    if !numpy.is_ok_and(|ran| ran.status.success()) {
+        println!("skipped: /usr/bin/python3 has no NumPy");
+        return None;
+    }
+    lab.karve(&["new", "--template", "python-numpy", "."]).ends(0);
+    lab.configure("[device]\npressure_max = 100\n");
+    let config = lab.read("karve.toml").replace("M=512,N=256", "M=64,N=64");
+    let config = config.replace(
+        "python = \"kernel.py\" ",
+        "interpreter = \"/usr/bin/python3\"\npython = \"kernel.py\" ",
+    );
+    lab.write("karve.toml", &format!("{config}\n{}{WRONG}", example()));
+    lab.write("baselines/rows.py", ROWS);
+    lab.commit();
+    Some(lab)
+}
+
+#[test]
+fn a_bench_measures_every_baseline_and_names_the_fastest_correct_one() {
+    let Some(lab) = project() else { return };
+    let args = ["bench", "--baselines", "--pairs", "8", "--json"];
+    let found = lab.karve(&args).ends(0).json();
+    assert_eq!(found["fastest"], "eager");
+    let [eager, rows, wrong] = &found["baselines"].as_array().unwrap()[..] else {
+        panic!("{found}");
+    };
+    assert_eq!(eager["what"], "reference_fn of reference.py");
+    let speedup = |of: &serde_json::Value| of["speedup"]["ratio"].as_f64().unwrap();
+    assert!(speedup(rows) > speedup(eager), "{found}");
+    assert_eq!(found["headline"], eager["speedup"]);
+    assert_eq!(rows["bench"]["a"]["label"], "rows");
+    assert_eq!((&wrong["correct"], &wrong["speedup"]), (&false.into(), &serde_json::Value::Null));
+    assert!(wrong["why"].as_str().unwrap().contains("wrong on M=64,N=64"), "{wrong}");
+}
+
+#[test]
+fn a_library_is_a_baseline_too() {
+    let lab = Lab::empty();
+    lab.karve(&["new", "--template", "c", "."]).ends(0);
+    lab.configure("[device]\npressure_max = 100\n");
+    let config = lab.read("karve.toml").replace("M=192,N=192,K=192", "M=32,N=32,K=32");
+    let config = config.replace(
+        " reference.c\"",
+        " reference.c && cc -O2 -shared -fPIC -o build/baseline.so baseline.c\"",
+    );
+    let tables = "
+[baselines.plain]
+library = \"build/baseline.so\"
+entry = \"plain\"
+[baselines.gone]
+library = \"build/gone.so\"
+entry = \"plain\"
+";
+    lab.write("karve.toml", &(config + tables));
+    let plain = lab.read("reference.c").replace("double", "float");
+    lab.write("baseline.c", &plain.replace("sgemm_reference", "plain"));
+    lab.commit();
+    let args = ["bench", "--baselines", ".", "--pairs", "8", "--markdown"];
+    lab.karve(&args).ends(0).shows(&[
+        "over plain, the fastest correct baseline",
+        "| plain | ",
+        "| gone | not correct | the build failed: there is no build/gone.so, which [baselines]",
+    ]);
+    lab.karve(&["bench", "--baselines", ".", "HEAD"]).ends(2);
+}
+
+#[test]
+fn a_project_without_baselines_is_told_how_to_name_one() {
+    let lab = Lab::empty();
+    lab.karve(&["new", "--template", "c", "."]).ends(0);
+    lab.configure("[device]\npressure_max = 100\n");
+    lab.commit();
+    let said = lab.karve(&["bench", "--baselines", "--no-test"]).ends(2);
+    said.complains(&["karve.toml names no baselines", "[baselines.eager]"]);
+}
