@@ -4,6 +4,7 @@
 //! written to disk and refuses those out of order. Nothing else changes a campaign.
 
 mod artifacts;
+mod baselines;
 mod choosing;
 mod controls;
 mod devices;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use crate::knowledge::Lesson;
 use crate::spending::AgentUsage;
+pub use baselines::BaselineDuel;
 pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
 pub use devices::DeviceUse;
@@ -68,6 +70,7 @@ use crate::policy::FullWhen;
 use crate::profile::{Profile, ProfileDepth};
 use crate::sampling;
 use crate::spending::Spending;
+use baselines::RunningBaseline;
 use controls::RunningControl;
 use devices::DeviceUses;
 use karve_numerics::case::{Case, CaseSet};
@@ -85,6 +88,7 @@ pub struct Campaign {
     gists: Vec<Option<HypothesisDigest>>,
     lineage: Lineage,
     final_comparison: Option<Comparison>,
+    baseline_duels: Vec<BaselineDuel>,
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
@@ -135,6 +139,7 @@ enum CampaignPhase {
     Prepared,
     MutationChecked,
     TipsKnown,
+    Comparing(Box<RunningBaseline>),
     Controlling(Box<RunningControl>),
     Round(Box<RoundState>),
     Confirming {
@@ -164,6 +169,7 @@ impl Campaign {
             CampaignPhase::Prepared => Step::CheckMutations,
             CampaignPhase::MutationChecked => Step::ReadTips,
             CampaignPhase::TipsKnown => Step::MeasureBaseline,
+            CampaignPhase::Comparing(running) => running.step(self),
             CampaignPhase::Controlling(control) => control.step(self.incumbent()),
             CampaignPhase::Round(round) => self.round_step(round),
             CampaignPhase::Confirming { duel, blocks, .. } => Step::Measure(MeasureStep {
@@ -310,6 +316,7 @@ impl Campaign {
             | CampaignPhase::Prepared
             | CampaignPhase::MutationChecked
             | CampaignPhase::TipsKnown
+            | CampaignPhase::Comparing(_)
             | CampaignPhase::Controlling(_)
             | CampaignPhase::Confirming { .. }
             | CampaignPhase::LookingBack(_)
@@ -338,6 +345,7 @@ impl Campaign {
             | CampaignPhase::Closing(reason)
             | CampaignPhase::LookingBack(reason)
             | CampaignPhase::Confirming { reason, .. } => Some(reason),
+            CampaignPhase::Comparing(running) => running.reason.as_ref(),
             CampaignPhase::Undefined
             | CampaignPhase::Defined
             | CampaignPhase::Prepared
@@ -437,6 +445,7 @@ impl Campaign {
         match &self.phase {
             CampaignPhase::Controlling(control) => control.discards(pairs),
             CampaignPhase::Confirming { duel, .. } => duel.discards(pairs),
+            CampaignPhase::Comparing(running) => running.duel.discards(pairs),
             CampaignPhase::Round(round) => match &round.phase {
                 RoundPhase::Measuring(measuring) => measuring.duel.discards(pairs),
                 RoundPhase::Checking(check) => check.duel.discards(pairs),

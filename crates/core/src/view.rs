@@ -1,5 +1,9 @@
 //! Plain data from which every screen and file is rendered.
 
+mod baselines;
+
+pub use baselines::BaselineView;
+
 use crate::agenda::ItemOutcome;
 use crate::campaign::strategy::{Directive, QueueItem};
 use crate::campaign::{Campaign, OriginalCheck, RoundPhase, RoundSummary, signals_of, strategy};
@@ -51,8 +55,18 @@ pub struct CampaignView {
     pub unchecked_keeps: u32,
     /// What must be said along with the speedup.
     pub speedup_note: Option<String>,
-    /// Original against final, measured again at the end: the only headline number.
+    /// The only headline number: original against final, measured again at the end; or, where there
+    /// are baselines, the fastest correct one against final.
     pub headline: Option<Estimate>,
+    /// The name of that baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headline_over: Option<String>,
+    /// Original against final, where the headline is over a baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_original: Option<Estimate>,
+    /// The named baselines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<BaselineView>,
     /// Whose word the numbers rest on, where no contract is; see [`crate::charter::Charter`].
     pub self_reported: Option<&'static str>,
     /// Whether the final duel confirms a gain; `None` before it.
@@ -187,9 +201,19 @@ impl CampaignView {
         self.headline.map_or(self.cumulative_ratio, |headline| headline.ratio)
     }
 
+    /// What it is a speedup over.
+    pub fn gain_over(&self) -> String {
+        match &self.headline_over {
+            Some(name) => format!("{name}, the fastest correct baseline"),
+            None => "the original".to_owned(),
+        }
+    }
+
     /// What must be shown along with it, after a comma.
     pub fn gain_note(&self) -> String {
-        self.speedup_note.as_ref().map_or_else(String::new, |note| format!(", {note}"))
+        let over = self.headline_over.as_ref().map(|_| format!(", over {}", self.gain_over()));
+        let note = self.speedup_note.as_ref().map(|note| format!(", {note}"));
+        over.unwrap_or_default() + &note.unwrap_or_default()
     }
 }
 
@@ -198,9 +222,13 @@ impl Campaign {
     pub fn view(&self) -> CampaignView {
         let charter = self.charter();
         let best = self.lineage().best();
-        let headline = self.final_comparison().map(|comparison| comparison.overall);
+        let over_original = self.final_comparison().map(|comparison| comparison.overall);
+        let baselines = self.baseline_views();
+        let over_fastest = self.over_fastest(&baselines);
+        let headline = over_fastest.as_ref().map(|(_, speedup)| *speedup).or(over_original);
+        let headline_over = over_fastest.map(|(name, _)| name);
         let cumulative = self.lineage().cumulative_ratio();
-        let unchecked_keeps = match headline {
+        let unchecked_keeps = match over_original {
             Some(_) => 0,
             None => self.lineage().n_unchecked(),
         };
@@ -225,6 +253,9 @@ impl Campaign {
             unchecked_keeps,
             speedup_note: lineage::unchecked_note(unchecked_keeps).or_else(|| self.busy_note()),
             headline,
+            over_original: over_original.filter(|_| headline_over.is_some()),
+            headline_over,
+            baselines,
             self_reported: charter.and_then(|c| c.self_reported()),
             confirmed: self.final_comparison().and_then(verdict::confirms),
             inflation_percent: self

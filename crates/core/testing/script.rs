@@ -56,6 +56,8 @@ pub(crate) struct CampaignScript {
     pub(crate) advice: ReviewAdvice,
     /// How much faster a second build of the same commit is: 1 on a trustworthy host.
     pub(crate) copy_speed: f64,
+    /// How fast each baseline is, relative to the original; 0 if it is not correct.
+    pub(crate) baselines: Vec<f64>,
     /// Whether only what is reported becomes shorter, but not the command.
     pub(crate) clock_lies: bool,
     /// The speedup that is left with overwritten memory, if a gate measures that.
@@ -134,6 +136,7 @@ pub(crate) fn script(speeds: &[f64]) -> CampaignScript {
         usd: 0.25,
         advice: ReviewAdvice::Agree,
         copy_speed: 1.0,
+        baselines: Vec::new(),
         clock_lies: false,
         overwritten: None,
         work: None,
@@ -399,6 +402,9 @@ impl CampaignScript {
             | DuelName::Control(_)
             | DuelName::Original { .. }
             | DuelName::Final => None,
+            DuelName::Baseline { baseline, .. } => {
+                (self.baselines[baseline as usize] == 0.0).then_some(0)
+            }
         };
         if fails_at == Some(step.block) {
             return Event::BlockFailed {
@@ -410,6 +416,7 @@ impl CampaignScript {
         let other = match step.duel {
             DuelName::Control(control) => control.after * 10 + control.attempt,
             DuelName::Layout { variant, .. } => variant,
+            DuelName::Baseline { baseline, after } => 50_000 + 100 * after + baseline,
             DuelName::Round { .. } | DuelName::Original { .. } | DuelName::Final => 0,
         };
         let seed = u64::from(step.block) + 1_000 * (1 + u64::from(other));
@@ -421,6 +428,7 @@ impl CampaignScript {
                 ControlKind::Same => self.copy_speed,
                 ControlKind::Slower => 1.0 / CONTROL_SLOWDOWN,
             },
+            DuelName::Baseline { baseline, .. } => 1.0 / self.baselines[baseline as usize],
             DuelName::Round { .. } | DuelName::Original { .. } | DuelName::Final => 1.0,
         };
         let asleep = match step.duel {

@@ -73,8 +73,11 @@ pub struct CampaignSpeed {
     /// The one number to quote, along with the note: the headline, or the kept gains before there
     /// is one.
     pub speedup: f64,
-    /// Original against final, interleaved, measured at the end.
+    /// Original, or the fastest correct baseline, against final, interleaved, measured at the end.
     pub headline: Option<f64>,
+    /// The name of that baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headline_over: Option<String>,
     /// The speedup over the original as last measured directly, times the gains kept since then.
     pub kept_gains: f64,
     /// How many gains that is, while they count in `speedup`.
@@ -94,6 +97,7 @@ impl CampaignSpeed {
         Self {
             speedup: view.gain(),
             headline: view.headline.map(|headline| headline.ratio),
+            headline_over: view.headline_over,
             kept_gains: view.cumulative_ratio,
             unchecked_keeps: view.unchecked_keeps,
             speedup_note: view.speedup_note,

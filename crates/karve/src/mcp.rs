@@ -198,6 +198,7 @@ impl McpServer {
             "kept": campaign.lineage().kept().len(),
             "speedup": speed.speedup,
             "headline": speed.headline,
+            "headline_over": speed.headline_over,
             "kept_gains": speed.kept_gains,
             "unchecked_keeps": speed.unchecked_keeps,
             "speedup_note": speed.speedup_note,

@@ -360,6 +360,8 @@ pub enum DuelName {
     Original { round: u32 },
     /// The original against the final kernel, on all cases.
     Final,
+    /// A baseline of the charter against our kernel after some rounds, on all cases.
+    Baseline { baseline: u32, after: u32 },
 }
 
 /// What must happen next.

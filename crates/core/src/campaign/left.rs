@@ -18,6 +18,7 @@ impl Campaign {
         match &self.phase {
             CampaignPhase::Controlling(control) => Some(control.duel()),
             CampaignPhase::Confirming { duel, .. } => Some(duel),
+            CampaignPhase::Comparing(running) => Some(&running.duel),
             CampaignPhase::Round(round) => match &round.phase {
                 RoundPhase::Measuring(of) => Some(&of.duel),
                 RoundPhase::Checking(of) => Some(&of.duel),
@@ -32,6 +33,7 @@ impl Campaign {
         let limit_ms = self.duel_limit_ms();
         match &self.phase {
             CampaignPhase::Controlling(control) => Some(control.left(limit_ms)),
+            CampaignPhase::Comparing(running) => Some(running.left(limit_ms)),
             CampaignPhase::Confirming { duel, blocks, spent_ms, .. } => {
                 Some(left(duel, *blocks, *spent_ms, limit_ms))
             }

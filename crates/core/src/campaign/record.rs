@@ -151,6 +151,10 @@ impl Campaign {
             Event::BlockMeasured { duel: DuelName::Final, block, .. } => {
                 self.take_final_block(block, record.spent_ms)
             }
+            Event::BlockMeasured { duel: DuelName::Baseline { .. }, .. }
+            | Event::BlockFailed { duel: DuelName::Baseline { .. }, .. } => {
+                self.take_baseline_block(&record.event, record.spent_ms)
+            }
             Event::BlockFailed { duel: DuelName::Final, gate, .. } => self.take_final_failure(gate),
             Event::FinalProfiled { profile } => self.take_last_look(profile),
             Event::Finished { reason } => match &self.phase {
@@ -240,7 +244,10 @@ impl Campaign {
         } else {
             named
         };
-        self.advance();
+        match self.baseline_due(None) {
+            Some(phase) => self.phase = phase,
+            None => self.advance(),
+        }
     }
 
     /// Starts the next round, or the end.
@@ -292,8 +299,11 @@ impl Campaign {
         }
     }
 
-    /// What comes after the final duel.
-    fn ending(&self, reason: StopReason) -> CampaignPhase {
+    /// What comes after the final duel: that with each baseline, then a last profile.
+    pub(super) fn ending(&self, reason: StopReason) -> CampaignPhase {
+        if let Some(phase) = self.baseline_due(Some(&reason)) {
+            return phase;
+        }
         match self.last_look_due() {
             true => CampaignPhase::LookingBack(reason),
             false => CampaignPhase::Closing(reason),

@@ -1,6 +1,7 @@
 //! The machine, driven by scripts: it resumes after any event and refuses what is not due.
 
 mod agenda;
+mod baselines;
 mod best_of;
 mod controls;
 mod flow;
@@ -209,6 +210,9 @@ fn misplaced(event: &Event) -> Vec<Event> {
                 }
                 DuelName::Original { round } => DuelName::Original { round: round + 1 },
                 DuelName::Round { .. } => DuelName::Final,
+                DuelName::Baseline { baseline, after } => {
+                    DuelName::Baseline { baseline: baseline + 1, after }
+                }
             };
         }
         _ => {}

@@ -236,7 +236,7 @@ impl Follower {
             DuelName::Round { round, .. }
             | DuelName::Layout { round, .. }
             | DuelName::Original { round } => self.duels.entry(round).or_default(),
-            DuelName::Control(_) | DuelName::Final => {
+            DuelName::Control(_) | DuelName::Final | DuelName::Baseline { .. } => {
                 if self.last.as_ref().is_none_or(|last| last.duel != name) {
                     self.last = Some(DuelTrace::new(name, duel));
                 }
@@ -343,7 +343,11 @@ fn belongs_to_round(event: &Event) -> bool {
     !matches!(
         event,
         Event::FinalProfiled { .. }
-            | Event::BlockMeasured { duel: DuelName::Control(_) | DuelName::Final, .. }
+            | Event::BlockMeasured {
+                duel: DuelName::Control(_) | DuelName::Final | DuelName::Baseline { .. },
+                ..
+            }
+            | Event::BlockFailed { duel: DuelName::Baseline { .. }, .. }
             | Event::Finished { .. }
     )
 }

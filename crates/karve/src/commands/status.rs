@@ -81,6 +81,7 @@ impl BestArgs {
                 "unchecked_keeps": view.unchecked_keeps,
                 "speedup_note": view.speedup_note,
                 "headline": view.headline,
+                "headline_over": view.headline_over,
                 "self_reported": view.self_reported,
             }));
             return Ok(());
@@ -88,7 +89,8 @@ impl BestArgs {
         ui::outln(&format!("commit    {}", view.best_commit));
         ui::outln(&format!("round     {} ({})", view.best_round, text::safe(title, 100)));
         let note = view.gain_note();
-        ui::outln(&format!("gain      {:.3}x over the baseline{note}", view.gain()));
+        let over = if view.headline_over.is_none() { " over the baseline" } else { "" };
+        ui::outln(&format!("gain      {:.3}x{over}{note}", view.gain()));
         if let Some(trust) = view.self_reported {
             ui::outln(&format!("trust     {trust}"));
         }

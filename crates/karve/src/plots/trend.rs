@@ -13,6 +13,8 @@ use karve_core::score::factor_text;
 const TICKS_MAX: i32 = 8;
 /// A limit farther away than this many times the best is named, not drawn.
 const LIMIT_FAR: f64 = 4.0;
+/// The color of baselines.
+const BASELINE: &str = "#aa4499";
 /// Most marks: a longer campaign shows its last rounds, and every keep.
 const MARKS_MAX: usize = 1_500;
 
@@ -27,7 +29,7 @@ fn ends(estimate: &Estimate) -> (f64, f64) {
 
 /// The plot; none if nothing was measured.
 pub(super) fn trend(payload: &Payload) -> Option<String> {
-    let headline = payload.campaign.headline;
+    let headline = payload.final_comparison.as_ref().map(|shown| shown.overall);
     let measured: Vec<(&TrendRow, Estimate)> =
         payload.trend.iter().filter_map(|row| Some((row, row.estimate?))).collect();
     if measured.is_empty() && headline.is_none() {
@@ -35,8 +37,10 @@ pub(super) fn trend(payload: &Payload) -> Option<String> {
     }
     let end = payload.trend.last().map_or(0.0, |row| f64::from(row.round)) + 1.0;
     let all = || measured.iter().map(|(_, estimate)| estimate).chain(&headline);
-    let low = all().map(|e| ends(e).0).fold(0.0, f64::min) - 0.03;
-    let best = all().map(|e| ends(e).1).fold(0.1, f64::max);
+    let baselines = baselines(payload);
+    let levels = || baselines.iter().map(|(_, ratio)| log(*ratio));
+    let low = all().map(|e| ends(e).0).chain(levels()).fold(0.0, f64::min) - 0.03;
+    let best = all().map(|e| ends(e).1).chain(levels()).fold(0.1, f64::max);
     let limit = payload.limit_ratio.filter(|limit| *limit < 10_f64.powf(best) * LIMIT_FAR);
     let high = limit.map_or(best, |limit| best.max(log(limit))) + 0.03;
     let title = "Speedup over the original, with 95% intervals";
@@ -44,6 +48,10 @@ pub(super) fn trend(payload: &Payload) -> Option<String> {
     chart.axes("round", "speedup (log scale)", &ticks(low, high));
     aa_band(&mut chart, payload);
     chart.level(0.0, GRAY, "original");
+    for (name, ratio) in &baselines {
+        let label = told(&format!("{name}: {}", factor_text(*ratio)));
+        chart.level(log(*ratio), BASELINE, &label);
+    }
     if let Some(limit) = limit {
         chart.level(log(limit), COLORS[1], &format!("roofline: {}", factor_text(limit)));
     }
@@ -74,6 +82,13 @@ pub(super) fn trend(payload: &Payload) -> Option<String> {
         chart.legend(&label, COLORS[0], Stroke::Dashed);
     }
     Some(chart.finish())
+}
+
+/// The named baselines that count, and how fast each is, over the original.
+fn baselines(payload: &Payload) -> Vec<(&str, f64)> {
+    let rows = payload.campaign.baselines.iter();
+    let shown = rows.filter_map(|row| Some((row.name.as_str(), row.over_original?)));
+    shown.filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0).collect()
 }
 
 fn mark(chart: &mut Chart, payload: &Payload, row: &TrendRow, estimate: &Estimate) {

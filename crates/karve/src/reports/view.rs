@@ -4,6 +4,7 @@
 //! Templates about a campaign get `campaign_page`, templates about one round `round_page`. What a
 //! round shows depends only on the charter and the rounds up to it, so its files never change.
 
+mod baselines;
 mod manifest;
 mod report;
 mod round;
@@ -44,6 +45,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         now,
         gain => view.gain(),
         confirmed => view.confirmed,
+        over => baselines::headline_baseline(source, &view),
+        baselines => baselines::rows(source, &view),
         self_reported => view.self_reported,
         measured => measured.map(|comparison| comparison_page(source, &figures, comparison)),
         note => match measured {

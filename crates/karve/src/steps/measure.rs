@@ -67,6 +67,9 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
         Err(BlockFailure::Candidate(gate)) => {
             Event::BlockFailed { duel: step.duel, gate, raw: None }
         }
+        Err(BlockFailure::Parent(gate)) if matches!(step.duel, DuelName::Baseline { .. }) => {
+            Event::BlockFailed { duel: step.duel, gate, raw: None }
+        }
         // The parent passed its gate, so a failure now comes from the host.
         Err(BlockFailure::Parent(gate)) => {
             return Err(parent_failed(step.duel, "can no longer be measured", &gate));
@@ -82,7 +85,9 @@ fn start_pair_runner(
     campaign: &Campaign,
 ) -> GateResult<PairRunner> {
     let settings = match step.duel {
-        DuelName::Final | DuelName::Original { .. } => settings_per_case(campaign),
+        DuelName::Final | DuelName::Original { .. } | DuelName::Baseline { .. } => {
+            settings_per_case(campaign)
+        }
         DuelName::Round { .. } | DuelName::Layout { .. } | DuelName::Control(_) => {
             incumbent_settings(campaign)
         }
@@ -105,7 +110,33 @@ fn start_pair_runner(
             round_runner(context, step, harness, BuildVariant::Layout(variant))
         }
         DuelName::Control(control) => control_runner(context, step, harness, control, campaign),
+        DuelName::Baseline { baseline, .. } => {
+            let tested: Vec<Case> = cases.iter().map(|(_, case)| case.clone()).collect();
+            let tested = (step.block == 0).then_some(&tested[..]);
+            baseline_runner(context, step, &harness, (baseline, tested))
+        }
     }
+}
+
+/// A baseline, in a build of its own of the unchanged project, against our kernel. It is checked on
+/// the given cases first, if any.
+fn baseline_runner(
+    context: &mut Context,
+    step: &MeasureStep,
+    harness: &Harness,
+    (baseline, tested): (u32, Option<&[Case]>),
+) -> GateResult<PairRunner> {
+    let named = context.charter.baselines.get(baseline as usize).cloned();
+    let named = named.ok_or_else(|| bug("a duel names a baseline that does not exist"))?;
+    let failed = |failure| parent_build_failed(step.duel, failure);
+    let built =
+        context.repos.built_as(harness, &step.parent, BuildVariant::Copy).map_err(failed)?;
+    let ours = context.repos.built(harness, &step.candidate).map_err(failed)?;
+    let harness = harness.clone().with_baseline(&built.path, &named.kernel);
+    if let Some(cases) = tested {
+        harness.check_kernel(&built.path, cases)?;
+    }
+    Ok(pair_runner_of(harness, built, ours, CommandVariant::Usual))
 }
 
 /// Both arms of a round, built.
@@ -211,7 +242,7 @@ fn parent_failed(duel: DuelName, how: &str, gate: &Gate) -> CommandError {
 /// What a duel measures its candidate against.
 fn parent_name(duel: DuelName) -> &'static str {
     match duel {
-        DuelName::Original { .. } | DuelName::Final => "the original",
+        DuelName::Original { .. } | DuelName::Final | DuelName::Baseline { .. } => "the original",
         DuelName::Round { .. } | DuelName::Layout { .. } | DuelName::Control(_) => "the incumbent",
     }
 }

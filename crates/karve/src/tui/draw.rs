@@ -106,7 +106,10 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, model: &WatchModel, theme: The
 fn best_text(payload: &Payload) -> String {
     let view = &payload.campaign;
     if let Some(headline) = &view.headline {
-        return format!("{}, original against final", confident(headline));
+        return match &view.headline_over {
+            Some(_) => format!("{} over {}", confident(headline), safe(&view.gain_over(), 60)),
+            None => format!("{}, original against final", confident(headline)),
+        };
     }
     if view.kept == 0 {
         return "none kept yet".to_owned();

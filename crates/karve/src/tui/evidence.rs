@@ -72,6 +72,7 @@ fn duel_text(duel: DuelName) -> String {
         DuelName::Layout { round, variant, .. } => format!("round {round}, layout {variant}"),
         DuelName::Original { round } => format!("round {round}, against the original"),
         DuelName::Control(_) => "A/A test".to_owned(),
+        DuelName::Baseline { baseline, .. } => format!("baseline {}", baseline + 1),
     }
 }
 
@@ -184,9 +185,9 @@ pub(super) fn draw_trend(frame: &mut Frame<'_>, area: Rect, payload: &Payload, t
         set(Marker::Dot, GraphType::Scatter, &measured).style(theme.series(Color::Cyan)),
     ];
     let [top, rest] = Layout::vertical([Constraint::Length(2), Constraint::Min(4)]).areas(area);
-    let text = payload.campaign.headline.as_ref().map_or_else(
+    let text = payload.final_comparison.as_ref().map_or_else(
         || format!("speedup over the original, {:.3}x so far", payload.campaign.cumulative_ratio),
-        |headline| format!("speedup over the original, final duel {}", headline.describe()),
+        |shown| format!("speedup over the original, final duel {}", shown.overall.describe()),
     );
     let key = "line: best so far; dots: rounds, interval ends";
     frame.render_widget(Text::from(vec![Line::raw(text), Line::raw(key)]), top);

@@ -27,6 +27,7 @@ fn describe_duel(campaign: &Campaign, step: &MeasureStep) -> String {
         DuelName::Layout { round, variant, .. } => format!("round {round}: layout {variant}"),
         DuelName::Original { round } => format!("round {round}: check against the original"),
         DuelName::Control(_) => "A/A test".to_owned(),
+        DuelName::Baseline { baseline, .. } => format!("baseline {}", baseline + 1),
     };
     let block = step.block + 1;
     let Some(left) = campaign.duel_left() else {

@@ -256,6 +256,7 @@ fn sections(payload: &Payload, plots: &BTreeMap<&str, Value>, knobs: bool) -> Ve
     [
         ("trend", "Trend", always),
         ("rounds", "Rounds", always),
+        ("baselines", "Baselines", !payload.campaign.baselines.is_empty()),
         ("cases", "Cases", has("cases")),
         ("lineage", "Lineage", has("lineage")),
         ("heatmap", "Heatmap", has("heatmap")),
@@ -277,6 +278,10 @@ fn sections(payload: &Payload, plots: &BTreeMap<&str, Value>, knobs: bool) -> Ve
 fn answer(payload: &Payload) -> String {
     let view = &payload.campaign;
     let op = payload.target.as_ref().map_or("The kernel", |target| target.op.as_str());
+    if let (Some(headline), Some(_)) = (view.headline, &view.headline_over) {
+        let over = view.gain_over();
+        return format!("{op} is {} as fast as {over}.", headline.describe());
+    }
     match (view.headline, view.confirmed) {
         (Some(headline), Some(true)) => format!(
             "{op} is {} as fast as the original, measured again at the end on all cases.",
@@ -300,8 +305,9 @@ fn gain_note(payload: &Payload) -> String {
     let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
     let interval = ends.map(|(low, high)| format!("95% interval [{low:.3}, {high:.3}]"));
     let trust = view.self_reported.map(|_| "self-reported".to_owned());
-    let parts: Vec<String> =
-        interval.into_iter().chain(view.speedup_note.clone()).chain(trust).collect();
+    let over = view.over_original.map(|of| format!("{} over the original", of.describe()));
+    let parts = interval.into_iter().chain(over).chain(view.speedup_note.clone()).chain(trust);
+    let parts: Vec<String> = parts.collect();
     parts.join(", ")
 }
 
@@ -387,6 +393,7 @@ fn duel(trace: &DuelTrace) -> Value {
         DuelName::Original { .. } => "check against the original".to_owned(),
         DuelName::Control(_) => "A/A test".to_owned(),
         DuelName::Final => "final duel".to_owned(),
+        DuelName::Baseline { baseline, .. } => format!("baseline {}", baseline + 1),
     };
     let first = name.chars().next().map(|c| c.to_ascii_uppercase());
     let name: String = first.into_iter().chain(name.chars().skip(1)).collect();

@@ -306,6 +306,7 @@ fn row(watch: &CampaignWatch) -> Value {
         rounds => view.rounds_done,
         kept => view.kept,
         gain => view.gain(),
+        over => view.headline_over.as_ref().map(|name| format!("over {name}")),
         interval => interval.or(view.speedup_note).unwrap_or_default(),
         trust => view.self_reported.is_some().then_some("self-reported"),
         spent_s => view.spent_s,

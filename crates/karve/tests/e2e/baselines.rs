@@ -111,3 +111,54 @@ fn a_project_without_baselines_is_told_how_to_name_one() {
     let said = lab.karve(&["bench", "--baselines", "--no-test"]).ends(2);
     said.complains(&["karve.toml names no baselines", "[baselines.eager]"]);
 }
+
+/// Keeps a change that takes all rows at once.
+const AGENT: &str = "case $KARVE_TASK in
+propose) echo '{\"title\": \"more rows\", \"mechanism\": \"fewer calls\", \"expected_ratio\": 3}' ;;
+implement) sed -i 's/ROWS = 1/ROWS = 64/' kernel.py ;;
+esac
+";
+
+#[test]
+fn a_campaign_is_judged_by_the_fastest_correct_baseline() {
+    let Some(lab) = project() else { return };
+    let kernel = lab.read("kernel.py").replace("# karve: knob", "#");
+    lab.write("kernel.py", &kernel);
+    lab.write("agent.sh", AGENT);
+    lab.replace("karve.toml", "rounds = 8", "rounds = 1\nfinal_blocks = 4").configure(
+        "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = \"sh agent.sh\"\n\
+         [policy.accept]\nalpha = 0.2\nguard_evidence = 2.0\nblocks_min = 1\n\
+         [policy.controls]\nblocks = 8\n[campaign]\nname = \"toy\"\n",
+    );
+    lab.commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    let of = |name: &str| {
+        let blocks = lab.events(name).into_iter();
+        blocks.filter(|event| event["duel"]["duel"] == "baseline").count()
+    };
+    // Two of them beside the original and the final kernel, and the wrong one at either time.
+    assert!(of("block_measured") >= 2 * 2 * 8, "{}", of("block_measured"));
+    assert_eq!(of("block_failed"), 2);
+    let status = lab.karve(&["status", "--json"]).ends(0).json();
+    let rows = status["baselines"].as_array().unwrap();
+    let state = |at: usize| rows[at]["state"].as_str().unwrap();
+    assert_eq!([state(0), state(1), state(2)], ["fastest", "measured", "not correct"]);
+    assert_eq!(status["headline_over"], "eager");
+    assert_eq!(status["headline"], rows[0]["speedup"]);
+    assert!(status["headline"]["low"].is_number(), "{status}");
+    assert!(status["over_original"]["ratio"].as_f64().unwrap() > 1.5, "{status}");
+    lab.karve(&["status"]).ends(0).shows(&["eager, the fastest correct baseline, against final"]);
+    lab.karve(&["report"]).ends(0).shows(&["over eager, the fastest correct baseline", "baseline"]);
+    let report = std::fs::read_to_string(lab.campaign("REPORT.md")).unwrap();
+    for part in ["over eager, the fastest correct baseline; ", "## Baselines", "| rows | "] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(report.contains("not correct: wrong on M=64,N=64"), "{report}");
+    let trend = std::fs::read_to_string(lab.campaign("trend.svg")).unwrap();
+    assert!(trend.contains(">eager: ") && trend.contains(">rows: "), "{trend}");
+    let page = lab.path("page.html");
+    lab.karve(&["report", "--html", page.to_str().unwrap()]).ends(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Speedup over eager") && page.contains("id=\"baselines\""));
+    lab.karve(&["verify"]).ends(0);
+}

@@ -1,0 +1,105 @@
+//! The named baselines of a campaign beside its kernel, and the fastest of those that are correct.
+
+use crate::campaign::{BaselineDuel, Campaign, strategy};
+use crate::comparison::{Comparison, Estimate};
+use crate::verdict;
+use karve_numerics::stats;
+use serde::Serialize;
+
+/// A named baseline beside our kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BaselineView {
+    /// Its name.
+    pub name: String,
+    /// What is called.
+    pub what: String,
+    /// `fastest`, `measured`, `not correct`, or `open` before it was measured.
+    pub state: &'static str,
+    /// Why it does not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The commit of our kernel that it was measured beside.
+    pub commit: Option<String>,
+    /// Our speedup over it.
+    pub speedup: Option<Estimate>,
+    /// Its reading, in the metric's unit: the geometric mean over the visible cases.
+    pub value: Option<f64>,
+    /// Ours beside it.
+    pub ours: Option<f64>,
+    /// Its own speedup over the original.
+    pub over_original: Option<f64>,
+}
+
+impl Campaign {
+    /// The named baselines, in the order of the charter: beside the incumbent, or beside the
+    /// original until all were measured beside the incumbent.
+    pub fn baseline_views(&self) -> Vec<BaselineView> {
+        let Some(charter) = self.charter() else {
+            return Vec::new();
+        };
+        let n = charter.baselines.len();
+        let beside = self.baselines_beside(self.incumbent());
+        let shown = match beside.len() < n {
+            true => self.baselines_beside(self.base_commit()),
+            false => beside,
+        };
+        let of = |duels: &[&BaselineDuel], at: usize| {
+            duels.iter().find(|duel| duel.baseline as usize == at).copied().cloned()
+        };
+        let found: Vec<Option<BaselineDuel>> = (0..n).map(|at| of(&shown, at)).collect();
+        let speedups: Vec<Option<Estimate>> =
+            found.iter().map(|duel| speedup(duel.as_ref())).collect();
+        let fastest = verdict::fastest_baseline(&speedups);
+        let original = self.baselines_beside(self.base_commit());
+        let rows = charter.baselines.iter().zip(found).enumerate();
+        rows.map(|(at, (baseline, duel))| {
+            let comparison = duel.as_ref().and_then(|duel| duel.result.as_ref().ok());
+            let start = speedup(of(&original, at).as_ref());
+            BaselineView {
+                name: baseline.name.clone(),
+                what: baseline.kernel.describe(),
+                state: match duel.as_ref().map(|duel| &duel.result) {
+                    None => "open",
+                    Some(Err(_)) => "not correct",
+                    Some(Ok(_)) if fastest == Some(at) => "fastest",
+                    Some(Ok(_)) => "measured",
+                },
+                why: duel.as_ref().and_then(|duel| self.baseline_failure(duel)),
+                speedup: speedups[at],
+                value: comparison.and_then(|of| self.visible_mean(of, |case| case.parent_median)),
+                ours: comparison.and_then(|of| self.visible_mean(of, |case| case.candidate_median)),
+                over_original: start.map(|start| 1.0 / start.ratio),
+                commit: duel.map(|duel| duel.commit),
+            }
+        })
+        .collect()
+    }
+
+    /// Why a baseline does not count. What a test on a hidden case wrote is not shown.
+    fn baseline_failure(&self, duel: &BaselineDuel) -> Option<String> {
+        Some(strategy::shown_gate(self, duel.result.as_ref().err()?).describe())
+    }
+
+    fn visible_mean(
+        &self,
+        comparison: &Comparison,
+        of: impl Fn(&crate::comparison::CaseComparison) -> f64,
+    ) -> Option<f64> {
+        let visible = self.charter()?.visible_cases();
+        let cases = comparison.cases.iter().filter(|case| visible.contains(&case.case));
+        stats::geometric_mean(&cases.map(of).collect::<Vec<f64>>())
+    }
+
+    /// The name of the fastest correct baseline and the speedup of the final kernel over it, once
+    /// the campaign has ended and all were measured beside that kernel.
+    pub(super) fn over_fastest(&self, views: &[BaselineView]) -> Option<(String, Estimate)> {
+        self.stop_reason()?;
+        let fastest = views.iter().find(|view| view.state == "fastest")?;
+        let is_final = fastest.commit.as_deref() == Some(self.incumbent());
+        is_final.then(|| Some((fastest.name.clone(), fastest.speedup?)))?
+    }
+}
+
+fn speedup(duel: Option<&BaselineDuel>) -> Option<Estimate> {
+    duel?.result.as_ref().ok().map(|comparison| comparison.overall)
+}
