@@ -4,6 +4,7 @@ use super::round::{RoundPhase, RoundState};
 use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, StopReason};
 use crate::charter::Limits;
 use crate::duel::{Duel, DuelRule};
+use crate::knowledge::KnownEntry;
 use crate::measurement::{Block, Gate};
 use crate::policy::{BLOCKS_MAX, ProfileWhen};
 use crate::profile::Profile;
@@ -132,11 +133,7 @@ impl Campaign {
                 Ok(())
             }
             Event::KnowledgeRead { known, gone } => {
-                let other = |id: &String| known.iter().any(|new| new.id == *id);
-                let all = &mut self.facts.known;
-                all.retain(|old| !other(&old.id) && !gone.contains(&old.id));
-                all.extend(known.iter().cloned());
-                all.sort_by(|a, b| a.id.cmp(&b.id));
+                self.take_knowledge(known, gone);
                 Ok(())
             }
             Event::CasesAdded { .. } => self.take_cases(&record.event),
@@ -179,6 +176,14 @@ impl Campaign {
             | Event::Settled { .. }
             | Event::Learned { .. } => self.take_in_round(record),
         }
+    }
+
+    fn take_knowledge(&mut self, known: &[KnownEntry], gone: &[String]) {
+        let other = |id: &String| known.iter().any(|new| new.id == *id);
+        let all = &mut self.facts.known;
+        all.retain(|old| !other(&old.id) && !gone.contains(&old.id));
+        all.extend(known.iter().cloned());
+        all.sort_by(|a, b| a.id.cmp(&b.id));
     }
 
     fn take_opening(&mut self, event: &Event) -> EventResult {

@@ -1,4 +1,4 @@
-//! Our kernel against every baseline of `[baselines]`, one bench for each: `karve bench --baselines`.
+//! Our kernel against every named baseline, one bench for each: `karve bench --baselines`.
 
 use super::record::{BenchEnd, BenchSide};
 use super::sides::BenchSetup;

@@ -11,7 +11,7 @@ use super::{
     roles, rules, sandbox,
 };
 use crate::remote::table::RemoteConfig;
-use karve_core::charter::{Better, Charter, Goal, Metric, OutputRule, Target, WorkMode};
+use karve_core::charter::{Better, Charter, Commands, Goal, Metric, OutputRule, Target, WorkMode};
 use karve_core::integrity::CHECKSUM_REL_MAX;
 use karve_core::integrity::lacks_skew;
 use karve_core::policy::Preset;
@@ -49,11 +49,8 @@ pub(super) fn loaded_of(
     let commands = commands_of(source, &file.commands)?;
     let contract = contract::contract_of(source, file, &cases, &metric)?;
     let baselines = baselines::baselines_of(source, file, contract.as_deref())?;
-    check_globs(source, "commands.artifacts", &commands.artifacts)?;
     let mode = mode_of(file, &commands.env);
-    if let WorkMode::Workspace { files, .. } = &mode {
-        check_globs(source, "workspace.files", files)?;
-    }
+    check_paths(source, &commands, &mode)?;
     let knobs = knobs::knobs_of(source, &file.knobs, &editable)?;
     let given_knobs = knobs::arguments(source, &knobs, &cases)?;
     let from_file = check_commands(source, &commands, &mode, &cases, &given_knobs)?;
@@ -103,6 +100,15 @@ pub(super) fn loaded_of(
         agenda: agenda_request(source, &file.campaign, given)?,
         remotes: file.remote.clone(),
     })
+}
+
+/// Refuses globs that leave the directory.
+fn check_paths(source: &ConfigSource<'_>, commands: &Commands, mode: &WorkMode) -> Result<()> {
+    check_globs(source, "commands.artifacts", &commands.artifacts)?;
+    match mode {
+        WorkMode::Workspace { files, .. } => check_globs(source, "workspace.files", files),
+        WorkMode::Repo => Ok(()),
+    }
 }
 
 /// Refuses a remote that cannot be used.

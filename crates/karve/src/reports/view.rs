@@ -39,7 +39,6 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
     let (view, now) = (campaign.view(), speedup_now(source));
     let figures = ReportFigures::of(source);
     let measured = headline(source);
-    let spent = spent_page(campaign);
     let (before, after) = before_and_after(source, measured, now);
     let result = context! {
         now,
@@ -101,7 +100,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         speed => figures.speed(campaign.baseline_aggregate(), campaign.aggregate_at(now)),
         remaining => report::remaining(source),
         attribution => campaign.is_finished().then(|| report::attribution(source)),
-        spent, result, plan,
+        spent => spent_page(campaign), result, plan,
         ..charter_page(source, &figures)
     }
 }

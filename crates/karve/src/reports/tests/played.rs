@@ -334,7 +334,7 @@ impl Player {
             DuelName::Final => 1.0 - 4.0 * self.wiggle,
             DuelName::Control(control) if control.kind == ControlKind::Slower => self.slower,
             DuelName::Layout { variant: 2, .. } => self.last_layout,
-            DuelName::Layout { .. } | DuelName::Control(_) => 1.0,
+            DuelName::Layout { .. } | DuelName::Control(_) | DuelName::Baseline { .. } => 1.0,
             DuelName::Round { .. } | DuelName::Original { .. } => 1.0,
         };
         let speed = self.speeds[&step.candidate] * wiggle * faded;
