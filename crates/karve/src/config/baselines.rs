@@ -102,7 +102,9 @@ impl BaselinePlace<'_> {
             true => Ok(()),
             false => Err(self
                 .error(format!("`{}` is not a valid name of a baseline", shown(name)))
-                .hint("use at most 40 letters, digits, -, _ and . after [baselines.")),
+                .hint(
+                    "use at most 40 letters, digits, -, _ and . in the name of [baselines.NAME]",
+                )),
         }
     }
 

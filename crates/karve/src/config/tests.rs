@@ -442,7 +442,7 @@ fn the_schema_in_the_repository_is_the_one_of_the_code() {
 fn the_schema_documents_every_key_and_has_no_null() {
     let schema = super::schema::schema();
     let tables = schema["properties"].as_object().unwrap();
-    assert_eq!(tables.len(), 22);
+    assert_eq!(tables.len(), 23);
     assert!(!schema_json().contains("\"null\""));
     for (name, table) in tables {
         assert!(table["description"].is_string(), "{name}");
@@ -670,7 +670,7 @@ fn a_baseline_that_cannot_be_called_or_trusted_is_refused() {
     refused("function = \"f\"", &["the reference is not a Python file"]);
     refused("library = \"kernel.c\"\nentry = \"f\"", &["candidates could change kernel.c"]);
     let named = format!("{CONTRACT}[baselines.\"a b\"]\npython = \"b.py\"\n");
-    refuse(&named, after - 1, &["`a b` is not a valid name of a baseline"]);
+    refuse(&named, after, &["`a b` is not a valid name of a baseline"]);
     let alone = format!("{SHORT}[baselines.x]\npython = \"b.py\"\n");
     refuse(&alone, SHORT.lines().count() + 1, &["[baselines] needs a [contract]"]);
 }
