@@ -67,6 +67,9 @@ pub struct CampaignView {
     /// The named baselines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineView>,
+    /// What the check of an imported task lets through.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub task_findings: Vec<String>,
     /// Whose word the numbers rest on, where no contract is; see [`crate::charter::Charter`].
     pub self_reported: Option<&'static str>,
     /// Whether the final duel confirms a gain; `None` before it.
@@ -256,6 +259,7 @@ impl Campaign {
             over_original: over_original.filter(|_| headline_over.is_some()),
             headline_over,
             baselines,
+            task_findings: self.preparation().map(|p| p.task_findings.clone()).unwrap_or_default(),
             self_reported: charter.and_then(|c| c.self_reported()),
             confirmed: self.final_comparison().and_then(verdict::confirms),
             inflation_percent: self

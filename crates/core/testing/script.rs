@@ -274,6 +274,7 @@ impl CampaignScript {
                 environment: Environment::default(),
                 provenance: None,
                 args: Vec::new(),
+                task_findings: Vec::new(),
             }),
             Step::CheckMutations => Event::MutationChecked {
                 mutation_check_passed: self.mutation_check_passed,

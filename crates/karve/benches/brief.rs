@@ -187,6 +187,7 @@ fn answer(step: &Step, charter: &Charter) -> Result<Event> {
             environment: Environment::default(),
             provenance: None,
             args: Vec::new(),
+            task_findings: Vec::new(),
         }),
         Step::CheckMutations => Event::MutationChecked {
             mutation_check_passed: true,

@@ -10,6 +10,7 @@
 mod computeeval;
 mod draft;
 mod evolve;
+mod examine;
 mod gpumode;
 mod kernelbench;
 mod lint;
@@ -22,7 +23,8 @@ mod traces;
 mod tritonbench;
 
 pub use draft::{ProjectPart, TASK_PATH};
-pub use lint::{AcceptedFault, TaskLint, parse_lint, script_of_lint};
+pub use examine::{ExamineTask, TaskState, examine_quickly};
+pub use lint::{AcceptedFault, TaskLint};
 
 use crate::config::{self, CharterTime, Overrides};
 use draft::{JudgedBy, ProjectDraft};

@@ -35,7 +35,7 @@ pub struct Record {
     pub v: u32,
     /// Position in the log, from 0.
     pub seq: u64,
-    /// Milliseconds since 1970 by the host's clock; for people, never for decisions.
+    /// Milliseconds since 1970, for people; nothing is decided by it.
     pub at_ms: i64,
     /// How long the step took by a monotonic clock; limits count this.
     pub spent_ms: u64,
@@ -69,8 +69,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         known: Vec<KnownEntry>,
     },
-    /// The library of knowledge changed during the campaign: `known` are new or changed entries,
-    /// `gone` no longer apply.
+    /// The library changed: `known` are new or changed entries, `gone` no longer apply.
     KnowledgeRead {
         known: Vec<KnownEntry>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -263,6 +262,9 @@ pub struct Preparation {
     /// The arguments that the reference of the unchanged project named, if it was queried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arg>,
+    /// What the check of an imported task lets through, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub task_findings: Vec<String>,
 }
 
 /// Where an extracted workspace came from.
@@ -402,8 +404,7 @@ pub struct ImplementStep {
     pub parent: String,
     /// What to implement.
     pub hypothesis: Box<Hypothesis>,
-    /// What to fix, with the candidate that failed; one that passed is fixed because a reviewer
-    /// doubts it.
+    /// What to fix, with the candidate that failed, or that a reviewer doubts.
     pub repair: Option<(Candidate, Gate)>,
     /// The review of it, if that is why.
     pub review: Option<Box<Review>>,

@@ -6,6 +6,7 @@ mod kernel;
 use super::run;
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
+use crate::tasks::{self, TaskState};
 use crate::tuner::unused_knobs::unused_knobs;
 use crate::ui::style::{Tone, color, toned};
 use crate::{checks, session, ui};
@@ -196,6 +197,7 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
         }
     };
     examine_repo(place, &repo, &loaded.charter, findings)?;
+    examine_task(&loaded, stop, findings);
     device::examine(&loaded, repo.root(), stop, findings)?;
     if gpu::is_missing(&loaded.charter, stop) {
         return Ok(());
@@ -212,6 +214,26 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
     let examined = kernel.run(&loaded.charter, findings);
     trees.clear(&repo)?;
     examined
+}
+
+/// What the check of an imported task lets through. karve's own checks hold all the same.
+fn examine_task(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorReport) {
+    let hint = "\"karve lint-task\" shows the same; docs/tasks.md says what each means";
+    match tasks::examine_quickly(&loaded.dir, &loaded.charter, stop) {
+        TaskState::None => {}
+        TaskState::Sound(cases) => {
+            findings.fine("task", format!("{cases} examined, its check accepts nothing wrong"));
+        }
+        TaskState::Faulty(lines) => {
+            for line in lines {
+                findings.add(FindingLevel::Note, "task", line, Some(hint));
+            }
+        }
+        TaskState::NotExamined(why) => {
+            let hint = "run \"karve lint-task --python PYTHON\" with its packages";
+            findings.add(FindingLevel::Note, "task", why, Some(hint));
+        }
+    }
 }
 
 fn examine_sandbox(charter: &Charter, findings: &mut DoctorReport) {

@@ -2,15 +2,11 @@
 
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
-use crate::tasks::{TASK_PATH, TaskLint, parse_lint, script_of_lint};
+use crate::tasks::{ExamineTask, TASK_PATH, TaskLint};
 use crate::{session, ui};
-use karve_core::charter::Charter;
-use karve_harness::scratch::{ScratchDir, ScratchKind};
 use karve_os::error::{CommandError, ErrorKind, Result};
-use karve_os::process::{self, Command, Exit, StopFlag};
-use karve_os::sandbox::{CommandPurpose, Sandbox, SandboxPaths};
+use karve_os::process::StopFlag;
 use karve_os::text::safe;
-use std::path::Path;
 use std::time::Duration;
 
 /// How long the code of a task may take.
@@ -50,7 +46,8 @@ impl LintTaskArgs {
         let loaded = place.load(&Overrides::default())?;
         let stop = StopFlag::new();
         session::watch_signals(&stop)?;
-        let lint = self.examine(&dir, &loaded.charter, &stop)?;
+        let (charter, python) = (&loaded.charter, self.python.as_deref());
+        let lint = ExamineTask { dir: &dir, charter, python, limit: LIMIT }.run(&stop)?;
         if self.json {
             ui::out_json(&lint);
         } else {
@@ -66,34 +63,6 @@ impl LintTaskArgs {
                 "docs/tasks.md says what each means; under a [contract] karve's own checks hold",
             )),
         }
-    }
-
-    fn examine(&self, dir: &Path, charter: &Charter, stop: &StopFlag) -> Result<TaskLint> {
-        let own = charter.contract.as_ref().and_then(|one| one.modules.interpreter.clone());
-        let python = self.python.clone().or(own).unwrap_or_else(|| "python3".to_owned());
-        let scratch = ScratchDir::new(ScratchKind::Check, &[])?;
-        let site = SandboxPaths::of_commands(dir, scratch.path());
-        let sandbox = Sandbox::open(&charter.sandbox, site)?;
-        let mut command = Command::argv([python.as_str(), "-"], dir)
-            .stdin(script_of_lint(dir))
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .limit(LIMIT);
-        if let Some(sandbox) = &sandbox {
-            command = command.confined(&sandbox.confine(CommandPurpose::Measure, dir)?);
-        }
-        let run = process::run(&command, stop)?;
-        let cannot = |why: String| {
-            CommandError::environment("the task cannot be examined")
-                .cause(why)
-                .hint("name a Python with the packages of the task by --python")
-        };
-        if run.exit == Exit::TimedOut {
-            return Err(cannot(format!("it took more than {} s", LIMIT.as_secs())));
-        }
-        if !run.exit.success() {
-            return Err(cannot(process::excerpt(&run)));
-        }
-        parse_lint(&run.stdout.text()).map_err(cannot)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         gain => view.gain(),
         confirmed => view.confirmed,
         over => baselines::headline_baseline(source, &view),
-        baselines => baselines::rows(source, &view),
+        baselines => baselines::rows(source, &view), task => baselines::task_lines(source, &view),
         self_reported => view.self_reported,
         measured => measured.map(|comparison| comparison_page(source, &figures, comparison)),
         note => match measured {

@@ -5,6 +5,7 @@ use super::{bug, far};
 use crate::checks::{check_branch, check_editable, harness_hash};
 use crate::refs::refs_of;
 use crate::remote::wire::{Outcome, Work};
+use crate::tasks::{self, TASK_PATH, TaskState};
 use crate::workspace;
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::Branch;
@@ -13,6 +14,7 @@ use karve_harness::git::{ExpectedRef, Oid};
 use karve_numerics::contract::{Arg, Contract};
 use karve_os::error::Result;
 use karve_os::{host, sandbox};
+use std::path::Path;
 
 pub(crate) fn perform(context: &mut Context) -> Result<Event> {
     let head = context.repos.upstream.head()?.oid().clone();
@@ -48,7 +50,25 @@ pub(crate) fn perform(context: &mut Context) -> Result<Event> {
         base: base.to_string(),
         provenance,
         args,
+        task_findings: examine_task(context, &base)?,
     }))
+}
+
+/// What the check of an imported task lets through, from its unchanged files.
+fn examine_task(context: &mut Context, base: &Oid) -> Result<Vec<String>> {
+    let charter = &context.charter;
+    let path = Path::new(&charter.workdir).join(TASK_PATH);
+    if context.repos.work.read_file(base, &path.to_string_lossy())?.is_none() {
+        return Ok(Vec::new());
+    }
+    let tree = context.repos.fresh("task", base.as_str())?;
+    let state = tasks::examine_quickly(&tree.join(&charter.workdir), charter, &context.stop);
+    context.repos.remove(&tree)?;
+    Ok(match state {
+        TaskState::None | TaskState::Sound(_) => Vec::new(),
+        TaskState::Faulty(lines) => lines,
+        TaskState::NotExamined(why) => vec![why],
+    })
 }
 
 /// Inspects the host that measures, and the arguments of the kernel.

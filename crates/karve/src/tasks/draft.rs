@@ -239,6 +239,12 @@ impl ContractDraft {
             reference.push(("precision", string("native")));
         }
         section(text, "contract.reference", &reference);
+        // What a model must beat is not only the original, which starts as a copy of it.
+        let is_model = self.keys.iter().any(|(key, _)| *key == "style");
+        if is_model && !options.is_cpu() {
+            section(text, "baselines.eager", &[("python", string(&self.reference))]);
+            section(text, "baselines.compile", &[("compile", string("default"))]);
+        }
     }
 }
 

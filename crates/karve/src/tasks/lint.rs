@@ -33,14 +33,14 @@ pub struct AcceptedFault {
 }
 
 /// The script for a project: that of command mode, with the trials in place of its own commands.
-pub fn script_of_lint(dir: &Path) -> String {
+pub(super) fn script_of_lint(dir: &Path) -> String {
     let place = serde_json::Value::String(dir.join(super::draft::RUN_PATH).display().to_string());
     let own = RUN.split("if __name__ == \"__main__\":").next().unwrap_or(RUN);
     format!("__file__ = {place}\n{own}\n{LINT}")
 }
 
 /// Reads the last line of what the script prints.
-pub fn parse_lint(text: &str) -> Result<TaskLint, String> {
+pub(super) fn parse_lint(text: &str) -> Result<TaskLint, String> {
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     let mut lint: TaskLint = serde_json::from_str(line).map_err(|error| error.to_string())?;
     lint.findings.truncate(LISTED_MAX);

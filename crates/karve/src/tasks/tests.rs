@@ -81,6 +81,8 @@ fn a_model_with_plain_draws_becomes_a_contract() {
              draw = { kind = \"uniform\", high = 1.0, low = -1.0 } }",
             "{ name = \"mask\", kind = \"input\", dtype = \"bool\", shape = [32, 1]",
             "editable = [\"kernel.py\"]",
+            "[baselines.eager]\npython = \"reference.py\"",
+            "[baselines.compile]\ncompile = \"default\"",
         ],
     );
     has(part(&task, "kernel.py"), &["ModelNew.eval = lambda", "super(ModelNew, self)"]);

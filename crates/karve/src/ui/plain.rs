@@ -175,11 +175,16 @@ impl PlainScreen {
             Event::DeviceAcquired { device } => {
                 self.line(&format!("device    {}", safe(&device.describe(), 120)));
             }
-            Event::Prepared(preparation) => self.line(&format!(
-                "base      {} with harness {}",
-                preparation.base.get(..10).unwrap_or_default(),
-                preparation.harness_hash.get(..10).unwrap_or_default()
-            )),
+            Event::Prepared(preparation) => {
+                self.line(&format!(
+                    "base      {} with harness {}",
+                    preparation.base.get(..10).unwrap_or_default(),
+                    preparation.harness_hash.get(..10).unwrap_or_default()
+                ));
+                for finding in &preparation.task_findings {
+                    self.line(&format!("task      {}", safe(finding, 300)));
+                }
+            }
             Event::MutationChecked {
                 mutation_check_passed: check_passed,
                 planted_bugs: faults,

@@ -231,6 +231,42 @@ fn the_lint_names_what_a_weak_check_lets_through() {
 }
 
 #[test]
+fn a_doctor_and_a_campaign_say_what_the_check_of_a_task_lets_through() {
+    if !has_numpy() {
+        return;
+    }
+    let small = MODEL.replace("self.factor * x", "np.float32(1e-6) * x");
+    let lab = imported("kernelbench", &[("small.py", &small)]);
+    let config = lab.read("tasks/small/karve.toml");
+    let more = "\n[limits]\nrounds = 1\nfinal_blocks = 4\n[agent]\nname = \"mine\"\n\
+                [agents.mine]\ncommand = \"true\"\n[campaign]\nname = \"toy\"\n\
+                [device]\npressure_max = 100\n[policy.controls]\nblocks = 8\n";
+    lab.write("tasks/small/karve.toml", &(config + more));
+    lab.git(&["init", "-q"]);
+    lab.commit();
+    let dir = lab.path("tasks/small");
+    let dir = dir.to_str().unwrap();
+    let said = lab.karve(&["-C", dir, "doctor", "--json"]).json();
+    let notes = said.as_array().unwrap().iter().filter(|found| found["what"] == "task");
+    let notes: Vec<_> = notes.collect();
+    assert!(!notes.is_empty(), "{said}");
+    assert!(notes.iter().all(|found| found["level"] == "note"), "{notes:?}");
+    let zeros =
+        |found: &&serde_json::Value| found["detail"].as_str().unwrap().starts_with("zeros:");
+    assert!(notes.iter().any(zeros), "{notes:?}");
+    let ran = lab.karve(&["-C", dir, "run", "--yes"]);
+    assert!([0, 1].contains(&ran.code), "{ran:#?}");
+    ran.shows(&["task      zeros: "]);
+    let status = lab.karve(&["-C", dir, "status", "--json"]).ends(0).json();
+    let lines = status["task_findings"].as_array().unwrap();
+    let is_zeros = |line: &serde_json::Value| line.as_str().unwrap().starts_with("zeros: ");
+    assert!(lines.iter().any(is_zeros), "{status}");
+    let report = lab.read("tasks/small/.karve/toy/REPORT.md");
+    assert!(report.contains("The check of the imported task"), "{report}");
+    assert!(report.contains("- zeros: "), "{report}");
+}
+
+#[test]
 fn only_an_imported_task_can_be_linted() {
     let lab = Lab::new("cheats/project");
     lab.karve(&["lint-task"]).ends(2).complains(&["karve/task.json", "karve import"]);

@@ -397,6 +397,7 @@ fn prepared() -> Event {
         },
         provenance: None,
         args: Vec::new(),
+        task_findings: Vec::new(),
     })
 }
 

@@ -1,8 +1,8 @@
-//! The named baselines beside our kernel, for reports.
+//! What stands beside the result in reports: the named baselines, and what a task lets through.
 
 use crate::reports::figures::with_unit;
 use crate::reports::source::ReportSource;
-use crate::reports::text::CELL_MAX;
+use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX};
 use karve_core::view::CampaignView;
 use minijinja::value::Serde;
 use minijinja::{Value, context};
@@ -28,4 +28,10 @@ pub(super) fn rows(source: &ReportSource<'_>, view: &CampaignView) -> Vec<Value>
         }
     };
     view.baselines.iter().map(row).collect()
+}
+
+/// What the check of an imported task lets through.
+pub(super) fn task_lines(source: &ReportSource<'_>, view: &CampaignView) -> Vec<Value> {
+    let lines = view.task_findings.iter();
+    lines.map(|line| Value::from(source.line(line, PARAGRAPH_MAX))).collect()
 }
