@@ -1,10 +1,9 @@
 //! The pairs of a duel: both arms on the same secret inputs, in an unpredictable order.
 //!
-//! Luck belongs to a process: to its CPU, its pages, its addresses. So a pair is made of
-//! processes, not of turns: every block has a fresh process for each arm, on the same CPUs and
-//! started in random order, and their turns in the block give one pair. Processes that start
-//! slowly stay for several blocks. The outputs of the arms are compared on every timed call; a few
-//! secretly chosen calls are also checked against the reference.
+//! Luck belongs to a process: to its CPU, its pages, its addresses. So every block has a fresh
+//! process for each arm, on the same CPUs and started in random order, and their turns in the block
+//! give one pair. Processes that start slowly stay for several blocks. Outputs are compared on every
+//! timed call, and on a few secretly chosen ones with the reference.
 
 use super::affinity::CpuAffinity;
 use super::ahead::ShortTurns;
@@ -16,7 +15,7 @@ use super::batch_timing::BatchTiming;
 use super::block_cost::{AGED_FACTOR, AGING_CPU_MAX, AGING_WALL_MAX, BlockCost, TurnOrder};
 use super::buffers::{CallOutput, KernelBuffers, KernelCall};
 use super::check::TensorBounds;
-use super::clocks::{ArmClocks, BatchOverhead, DeviceGap, threads_in_words};
+use super::clocks::{ArmClocks, BatchOverhead, DeviceGap};
 use super::duel_case::{DuelCase, DuelTime};
 use super::launch_cover::DuelLaunches;
 use super::left_running::LeftRunning;
@@ -189,9 +188,7 @@ impl KernelRunner {
             self.pace.add(around, all.saturating_sub(around + renewed), turns);
         }
         self.spent.total += start.elapsed();
-        if self.terms.baseline.is_none() {
-            self.cross_check().map_err(BlockFailure::Candidate)?;
-        }
+        self.cross_check().map_err(BlockFailure::Candidate)?;
         Ok(Block { seed, pad: 0, pairs, aged, discarded: None, conditions: None })
     }
 
@@ -413,7 +410,6 @@ impl KernelRunner {
         check::judge(&self.terms.contract, &parent, None)
             .map_err(|why| BlockFailure::Parent(check::wrong(name, why)))?;
         let wrong = |why| BlockFailure::Candidate(check::wrong(name, why));
-        // Beside a baseline only the contract counts: it may be more precise than any kernel here.
         let beside = self.terms.baseline.is_none().then_some(&parent);
         check::judge(&self.terms.contract, &candidate, beside).map_err(wrong)?;
         if call.pattern.is_none() && beside.is_some() {
@@ -479,7 +475,10 @@ impl KernelRunner {
     /// Whether the candidate's own clock and its CPU time agree with karve's clock.
     fn cross_check(&mut self) -> std::result::Result<(), Gate> {
         let [parent, candidate] = &self.clocks;
-        candidate.check(parent, self.terms.contract.threads)?;
+        match self.terms.baseline {
+            None => candidate.check(parent, self.terms.contract.threads)?,
+            Some(_) => return Ok(()),
+        }
         self.left_running[CANDIDATE].check(self.left_running[PARENT])?;
         self.around.check()?;
         self.short.values().try_for_each(|turns| turns.check())?;
@@ -488,17 +487,7 @@ impl KernelRunner {
             let mut pairs = self.resting.iter().chain([&self.current]);
             pairs.try_for_each(|pair| pair.arms[CANDIDATE].check_children())?;
         }
-        self.census()
-    }
-
-    /// Whether the candidate has more threads than allowed, which its correctness check missed.
-    fn census(&self) -> std::result::Result<(), Gate> {
         let (threads, _) = self.current.arms[CANDIDATE].census()?;
-        let most = self.terms.contract.threads.max(1);
-        if !self.terms.counts_threads() || threads <= most as usize {
-            return Ok(());
-        }
-        let may = threads_in_words(most);
-        Err(Gate::Dishonest { why: format!("it left threads running, but may use only {may}") })
+        self.terms.check_threads(threads)
     }
 }

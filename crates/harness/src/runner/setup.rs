@@ -2,6 +2,7 @@
 
 use super::arm::{KernelWorker, StartingWorker, WorkerProgram};
 use super::buffers::KernelBuffers;
+use super::clocks::threads_in_words;
 use super::memory::gpu_failed;
 use super::python;
 use super::reference::{ReferenceRunner, ReferenceSource};
@@ -32,7 +33,8 @@ pub struct RunnerSetup {
     pub worker: PathBuf,
     /// The seed of the weights of models, the same for all arms.
     pub weights: u64,
-    /// The tree whose kernel is a baseline, and that baseline, if there is one.
+    /// The tree whose kernel is a baseline, and that baseline, if there is one. Beside it only the
+    /// contract counts: it may be more precise than any kernel of the campaign.
     pub baseline: Option<(PathBuf, BaselineKernel)>,
     /// Where the reference of the unchanged project was set aside.
     pub reference: Option<PathBuf>,
@@ -72,6 +74,16 @@ impl RunnerSetup {
     pub(super) fn counts_threads(&self) -> bool {
         let on_host = !self.contract.is_on_device() && self.baseline.is_none();
         matches!(self.contract.kernel, Kernel::Library { .. }) && on_host
+    }
+
+    /// Whether a kernel has more threads than allowed, which its correctness check missed.
+    pub(super) fn check_threads(&self, threads: usize) -> std::result::Result<(), Gate> {
+        let most = self.contract.threads.max(1);
+        if !self.counts_threads() || threads <= most as usize {
+            return Ok(());
+        }
+        let may = threads_in_words(most);
+        Err(Gate::Dishonest { why: format!("it left threads running, but may use only {may}") })
     }
 
     /// The stage of the GPU that the kernel runs on, if it does.
