@@ -23,7 +23,7 @@ mod traces;
 mod tritonbench;
 
 pub use draft::{ProjectPart, TASK_PATH};
-pub use examine::{ExamineTask, TaskState, examine_quickly};
+pub use examine::{ExamineTask, TaskCheck, examine_quickly};
 pub use lint::{AcceptedFault, TaskLint};
 
 use crate::config::{self, CharterTime, Overrides};

@@ -2,7 +2,7 @@
 //!
 //! Luck belongs to a process: to its CPU, its pages, its addresses. So every block has a fresh
 //! process for each arm, on the same CPUs and started in random order, and their turns in the block
-//! give one pair. Processes that start slowly stay for several blocks. Outputs are compared on every
+//! give one pair. Processes that start slowly stay for several blocks. Outputs are compared on each
 //! timed call, and on a few secretly chosen ones with the reference.
 
 use super::affinity::CpuAffinity;

@@ -6,7 +6,7 @@ mod kernel;
 use super::run;
 use crate::config::{LoadedConfig, Overrides};
 use crate::project::ProjectArgs;
-use crate::tasks::{self, TaskState};
+use crate::tasks::{self, TaskCheck};
 use crate::tuner::unused_knobs::unused_knobs;
 use crate::ui::style::{Tone, color, toned};
 use crate::{checks, session, ui};
@@ -220,16 +220,16 @@ fn examine(place: &ProjectArgs, stop: &StopFlag, findings: &mut DoctorReport) ->
 fn examine_task(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorReport) {
     let hint = "\"karve lint-task\" shows the same; docs/tasks.md says what each means";
     match tasks::examine_quickly(&loaded.dir, &loaded.charter, stop) {
-        TaskState::None => {}
-        TaskState::Sound(cases) => {
+        TaskCheck::None => {}
+        TaskCheck::Sound(cases) => {
             findings.fine("task", format!("{cases} examined, its check accepts nothing wrong"));
         }
-        TaskState::Faulty(lines) => {
+        TaskCheck::Faulty(lines) => {
             for line in lines {
                 findings.add(FindingLevel::Note, "task", line, Some(hint));
             }
         }
-        TaskState::NotExamined(why) => {
+        TaskCheck::NotExamined(why) => {
             let hint = "run \"karve lint-task --python PYTHON\" with its packages";
             findings.add(FindingLevel::Note, "task", why, Some(hint));
         }

@@ -5,7 +5,7 @@ use super::{bug, far};
 use crate::checks::{check_branch, check_editable, harness_hash};
 use crate::refs::refs_of;
 use crate::remote::wire::{Outcome, Work};
-use crate::tasks::{self, TASK_PATH, TaskState};
+use crate::tasks::{self, TASK_PATH, TaskCheck};
 use crate::workspace;
 use karve_core::campaign::{Event, Preparation};
 use karve_core::charter::Branch;
@@ -65,9 +65,9 @@ fn examine_task(context: &mut Context, base: &Oid) -> Result<Vec<String>> {
     let state = tasks::examine_quickly(&tree.join(&charter.workdir), charter, &context.stop);
     context.repos.remove(&tree)?;
     Ok(match state {
-        TaskState::None | TaskState::Sound(_) => Vec::new(),
-        TaskState::Faulty(lines) => lines,
-        TaskState::NotExamined(why) => vec![why],
+        TaskCheck::None | TaskCheck::Sound(_) => Vec::new(),
+        TaskCheck::Faulty(lines) => lines,
+        TaskCheck::NotExamined(why) => vec![why],
     })
 }
 

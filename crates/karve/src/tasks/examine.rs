@@ -64,7 +64,7 @@ impl ExamineTask<'_> {
 
 /// What is known about the task of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskState {
+pub enum TaskCheck {
     /// It is no imported task, or was not examined because the user stopped.
     None,
     /// This many cases were examined, and nothing wrong passes.
@@ -76,21 +76,21 @@ pub enum TaskState {
 }
 
 /// Examines the task of a project, if it is an imported one, within a minute.
-pub fn examine_quickly(dir: &Path, charter: &Charter, stop: &StopFlag) -> TaskState {
+pub fn examine_quickly(dir: &Path, charter: &Charter, stop: &StopFlag) -> TaskCheck {
     if !dir.join(TASK_PATH).is_file() {
-        return TaskState::None;
+        return TaskCheck::None;
     }
     let task = ExamineTask { dir, charter, python: None, limit: QUICK_LIMIT };
     match task.run(stop) {
-        _ if stop.at_once() => TaskState::None,
+        _ if stop.at_once() => TaskCheck::None,
         Ok(lint) if lint.findings.is_empty() => {
-            TaskState::Sound(counted(lint.examined as usize, "case"))
+            TaskCheck::Sound(counted(lint.examined as usize, "case"))
         }
-        Ok(lint) => TaskState::Faulty(lint.findings.iter().map(line).collect()),
+        Ok(lint) => TaskCheck::Faulty(lint.findings.iter().map(line).collect()),
         Err(error) => {
             let parts = std::iter::once(error.message).chain(error.causes);
             let text = parts.collect::<Vec<_>>().join(": ");
-            TaskState::NotExamined(safe(&text, LINE_CHARS))
+            TaskCheck::NotExamined(safe(&text, LINE_CHARS))
         }
     }
 }
