@@ -37,10 +37,10 @@ use crate::spending::AgentUsage;
 pub use baselines::BaselineDuel;
 pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
-pub use devices::DeviceUse;
+pub use devices::{DeviceUse, RemoteDevice};
 pub use event::{
     Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
-    Preparation, ProcessAge, Provenance, Record, RemoteDevice, Repeats, Step, Tip,
+    Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use host_tally::HostTally;
@@ -59,7 +59,7 @@ pub use tasks::AgendaTask;
 
 use crate::agenda::AgendaItem;
 use crate::charter::Charter;
-use crate::comparison::{Clock, Comparison};
+use crate::comparison::{Clock, Comparison, Estimate};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, HypothesisDigest};
 use crate::knowledge::KnownEntry;
@@ -89,6 +89,7 @@ pub struct Campaign {
     lineage: Lineage,
     final_comparison: Option<Comparison>,
     baseline_duels: Vec<BaselineDuel>,
+    misstated: Option<Estimate>,
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
@@ -184,7 +185,7 @@ impl Campaign {
                 commit: self.incumbent().to_owned(),
                 depth: ProfileDepth::Light,
             },
-            CampaignPhase::Closing(reason) => Step::Finish { reason: reason.clone() },
+            CampaignPhase::Closing(reason) => self.end_step(reason),
             CampaignPhase::Finished(_) => return None,
         })
     }

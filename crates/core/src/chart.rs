@@ -191,6 +191,7 @@ impl Chart {
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) {\
     .karve-plot { fill: #d9dce1; } .karve-plot .paper { fill: #15181d; } \
     .karve-plot .grid { stroke: #2b3038; } .karve-plot .axis { stroke: #8c939e; } \
+    .karve-plot .halo { stroke: #15181d; } .karve-plot .on-cell { fill: #15181d; } \
     .karve-plot [stroke='#0072b2'] { stroke: #56b4e9; } \
     .karve-plot [fill='#0072b2'] { fill: #56b4e9; } }</style>";
 

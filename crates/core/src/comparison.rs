@@ -87,6 +87,9 @@ pub struct CaseComparison {
     pub snr_db: Option<f64>,
 }
 
+/// How far apart two estimates from the same readings may be.
+const NEAR: f64 = 1e-9;
+
 /// A speedup with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -132,6 +135,17 @@ impl Estimate {
             low: interval.map(|(low, _)| low.exp()),
             high: interval.map(|(_, high)| high.exp()),
         }
+    }
+
+    /// Whether both say the same, apart from the last digits.
+    pub(crate) fn is_near(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| (a - b).abs() <= NEAR * a.abs();
+        let ends = [(self.low, other.low), (self.high, other.high)];
+        near(self.ratio, other.ratio)
+            && ends.into_iter().all(|ends| match ends {
+                (Some(a), Some(b)) => near(a, b),
+                (a, b) => a.is_none() && b.is_none(),
+            })
     }
 
     /// The estimate with its interval, in words.

@@ -84,6 +84,9 @@ pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     let digits = value.abs().max(1e-12).log10().floor() as i32;
     let decimals = usize::try_from((3 - digits).clamp(0, 9)).unwrap_or(0);
     format!("{value:.decimals$}")

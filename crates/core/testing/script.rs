@@ -243,7 +243,9 @@ impl CampaignScript {
                 Event::Settled { commit: None, round: *round, verdict: verdict.clone() }
             }
             Step::Learn { round } => super::learned(*round),
-            Step::Finish { reason } => Event::Finished { reason: reason.clone() },
+            Step::Finish { reason, headline } => {
+                Event::Finished { reason: reason.clone(), headline: *headline }
+            }
         }
     }
 

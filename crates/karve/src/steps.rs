@@ -95,7 +95,7 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
             settle::perform(context, *round, verdict, candidate.as_ref(), campaign)
         }
         Step::Learn { round } => learn::perform(context, *round, campaign),
-        Step::Finish { reason } => Ok(finish::perform(reason)),
+        Step::Finish { reason, headline } => Ok(finish::perform(reason, *headline)),
     }
 }
 

@@ -3,11 +3,36 @@
 //! Both arms of a block run on one device, so a change of the device between two blocks cannot
 //! favor an arm. It can change how well the device measures, so an A/A test follows it.
 
-use super::{Campaign, RemoteDevice};
-use serde::Serialize;
+use super::Campaign;
+use serde::{Deserialize, Serialize};
 
 /// The most uses that are remembered one by one; the times of all others are added to the last.
 const USES_MAX: usize = 1_000;
+
+/// A device on another machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RemoteDevice {
+    /// `[remote.NAME]`.
+    pub remote: String,
+    /// The host, as it names itself.
+    pub host: String,
+    /// The allocation, if the host is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<String>,
+    /// What confines candidates there.
+    pub sandbox: String,
+    /// What an hour costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<f64>,
+}
+
+impl RemoteDevice {
+    /// Where it is, in one line.
+    pub fn describe(&self) -> String {
+        let place = self.allocation.as_ref().map(|id| format!(", allocation {id}"));
+        format!("{}: {}{}", self.remote, self.host, place.unwrap_or_default())
+    }
+}
 
 /// A device while it was held.
 #[derive(Clone, Debug, PartialEq, Serialize)]

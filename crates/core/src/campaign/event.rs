@@ -2,12 +2,14 @@
 
 use super::choosing::ChooseStep;
 use super::controls::Control;
+use super::devices::RemoteDevice;
 use super::gating::TuneStep;
 use super::refusal::ProposalRefusal;
 use super::reviewing::ReviewStep;
 use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
+use crate::comparison::Estimate;
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{AuditFinding, MutantCheck, SeedReaction, WorkCounts};
 use crate::knowledge::{KnownEntry, Lesson};
@@ -210,7 +212,12 @@ pub enum Event {
     /// A device that only helped to tune was given back.
     DeviceHelped { device: Box<RemoteDevice>, held_ms: u64, busy_ms: u64 },
     /// The campaign ended.
-    Finished { reason: StopReason },
+    Finished {
+        reason: StopReason,
+        /// What the final duel shows: a log whose readings say something else was changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        headline: Option<Estimate>,
+    },
     /// Written by a newer karve; readable, not actionable.
     #[serde(other)]
     Unknown,
@@ -219,31 +226,6 @@ pub enum Event {
 #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// A device on another machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RemoteDevice {
-    /// `[remote.NAME]`.
-    pub remote: String,
-    /// The host, as it names itself.
-    pub host: String,
-    /// The allocation, if the host is shared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allocation: Option<String>,
-    /// What confines candidates there.
-    pub sandbox: String,
-    /// What an hour costs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price_per_hour: Option<f64>,
-}
-
-impl RemoteDevice {
-    /// Where it is, in one line.
-    pub fn describe(&self) -> String {
-        let place = self.allocation.as_ref().map(|id| format!(", allocation {id}"));
-        format!("{}: {}{}", self.remote, self.host, place.unwrap_or_default())
-    }
 }
 
 /// The base, the harness and the host.
@@ -386,7 +368,7 @@ pub enum Step {
     Measure(MeasureStep),
     Settle { round: u32, verdict: Verdict, candidate: Option<Candidate> },
     Learn { round: u32 },
-    Finish { reason: StopReason },
+    Finish { reason: StopReason, headline: Option<Estimate> },
 }
 
 /// A fresh worktree at the parent, in which the agent implements the hypothesis.

@@ -458,7 +458,11 @@ impl RoundSummary {
         }
         match (&self.missing, &self.given_up) {
             (Some(missing), _) => format!("{why}: {}", missing.describe(name)),
-            (None, Some(words)) => format!("{why}; the agent gave up: {words}"),
+            (None, Some(words)) => {
+                // Agents that answer in a form begin with the same words.
+                let words = words.strip_prefix("the agent gave up: ").unwrap_or(words);
+                format!("{why}; the agent gave up: {words}")
+            }
             (None, None) => why,
         }
     }

@@ -410,6 +410,7 @@ impl ProfileRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::IntegrityState;
     use crate::testing::script::{play, script};
 
     fn followed(gains: &[f64]) -> Follower {
@@ -450,6 +451,36 @@ mod tests {
             }
             assert!(trace.readings.iter().all(|of_case| of_case.len() == trace.points.len()));
         }
+    }
+
+    #[test]
+    fn a_changed_reading_of_the_final_duel_is_flagged() {
+        let (_, mut records) = play(&script(&[1.3]));
+        let is_flagged = |records: &[Record]| {
+            let mut follower = Follower::default();
+            records.iter().for_each(|record| follower.take(record).unwrap());
+            let checks = follower.payload().integrity;
+            let last = checks.iter().find(|check| check.name == "Final duel").unwrap();
+            let changed = follower.campaign().misstated_headline().is_some();
+            assert_eq!(changed, last.detail.contains("changed"));
+            last.state == IntegrityState::Flagged
+        };
+        assert!(!is_flagged(&records));
+        let of_final = |record: &&mut Record| match &record.event {
+            Event::BlockMeasured { duel, .. } => *duel == DuelName::Final,
+            _ => false,
+        };
+        for record in records.iter_mut().filter(of_final) {
+            if let Event::BlockMeasured { block, .. } = &mut record.event {
+                block.pairs.iter_mut().for_each(|pair| pair.candidate.value *= 0.99);
+            }
+        }
+        assert!(is_flagged(&records));
+        // An older log does not say what its final duel showed.
+        if let Event::Finished { headline, .. } = &mut records.last_mut().unwrap().event {
+            assert!(headline.take().is_some());
+        }
+        assert!(!is_flagged(&records));
     }
 
     #[test]

@@ -29,9 +29,11 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   karve verify
   karve verify --campaign matmul_c_cpu_202601010000 --json
-  karve verify matmul.tar.gz        a bundle from \"karve report --bundle\"")]
+  karve verify matmul.tar.gz        a bundle from \"karve report --bundle\"
+  karve verify ./matmul             the same, unpacked")]
 pub struct VerifyArgs {
-    /// A bundle that `karve report --bundle` wrote [default: the campaign of this project]
+    /// A bundle that `karve report --bundle` wrote, packed or as a directory [default: the
+    /// campaign of this project]
     #[arg(value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
     /// Print JSON
@@ -175,6 +177,14 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
             }
         }
         records.push(record);
+    }
+    if let Some(said) = campaign.misstated_headline() {
+        let found = campaign.final_comparison().map(|shown| shown.overall.describe());
+        findings.differences.push(format!(
+            "final duel: stored \"{}\", the samples say \"{}\"",
+            said.describe(),
+            found.unwrap_or_default()
+        ));
     }
     Ok((campaign, records))
 }

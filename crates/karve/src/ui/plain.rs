@@ -262,7 +262,7 @@ impl Screen for PlainScreen {
                 self.opening_line(&record.event);
             }
             Event::Answered { text, .. } => self.line(&format!("answer    {}", safe(text, 80))),
-            Event::Finished { reason } => {
+            Event::Finished { reason, .. } => {
                 self.area = None;
                 self.line(&format!("finished  {}", safe(&reason.describe(), 200)));
             }

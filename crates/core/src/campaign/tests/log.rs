@@ -2,6 +2,7 @@
 
 use super::{through_json, varied};
 use crate::campaign::{Event, Record, StopReason};
+use crate::comparison::Estimate;
 use crate::spending::AgentUsage;
 use crate::testing::script::{fold, play, script};
 use crate::verdict::{DropReason, KeepNote, Verdict};
@@ -31,7 +32,8 @@ fn events_that_a_script_seldom_shows_survive_too() {
         StopReason::RoundsUsed { rounds: 3 },
         StopReason::Exhausted { why: "µ".into(), limit: true },
     ] {
-        check(Event::Finished { reason });
+        let headline = Estimate { ratio: 1.25, low: Some(1.2), high: None };
+        check(Event::Finished { reason, headline: Some(headline) });
     }
     let notes = vec![KeepNote::SmallGain, KeepNote::Losses { cases: vec![0, 2] }];
     for verdict in [

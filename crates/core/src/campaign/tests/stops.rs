@@ -44,7 +44,7 @@ fn a_limit_that_is_reached_is_named_and_stored() {
                 assert_eq!(stored["refusal"], "limit_reached");
                 assert_eq!(serde_json::from_value::<ProposalRefusal>(stored).unwrap(), *refusal);
             }
-            Event::Finished { reason } => {
+            Event::Finished { reason, .. } => {
                 *reason = StopReason::Exhausted { why: why(), limit: true };
                 assert!(reason.describe().starts_with("a limit is reached: the next"));
             }

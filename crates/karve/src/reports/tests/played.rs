@@ -272,7 +272,7 @@ impl Player {
                 usage: AgentUsage::default(),
                 session_log: None,
             },
-            Step::Finish { reason } => Event::Finished { reason },
+            Step::Finish { reason, headline } => Event::Finished { reason, headline },
             step => panic!("nothing here is profiled, reviewed, tuned or chosen: {step:?}"),
         }
     }
