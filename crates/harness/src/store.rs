@@ -15,6 +15,7 @@ pub use tail::{LogNews, LogTail};
 use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files::{self, remove_temporary, sha256_file, sha256_hex, write_atomic};
+use karve_os::text;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -359,6 +360,12 @@ pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
 
 /// Reads an artifact and checks it against the hash in its name.
 pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
+    // The log is data: a name that is not a hash could point anywhere.
+    if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let name = text::safe(hash, 80);
+        return Err(CommandError::environment(format!("{name:?} is not the name of an artifact"))
+            .hint("see what else is damaged with \"karve verify\""));
+    }
     let path = dir.join("artifacts").join(hash);
     let read = files::read(&path, ARTIFACT_BYTES_MAX);
     let bytes = read.context(|| format!("cannot read {}", path.display()))?;

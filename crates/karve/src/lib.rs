@@ -20,6 +20,7 @@ pub mod install;
 pub mod library;
 pub mod loopback;
 pub mod mcp;
+pub mod patches;
 pub mod plots;
 pub mod project;
 pub mod publish;

@@ -70,7 +70,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// The SHA-256 of a file, read in pieces.
 pub fn sha256_file(path: &Path) -> Result<String> {
     let cannot = || format!("cannot read {}", path.display());
-    let mut file = File::open(path).context(cannot)?;
+    let mut file = open(path).context(cannot)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -10,8 +10,6 @@ use karve_core::view::RoundView;
 
 /// Lines of a text that are shown.
 const LINES_MAX: usize = 20_000;
-/// Characters of a line.
-const LINE_CHARS_MAX: usize = 2_000;
 /// Refused proposals, gates and spans of a round that are shown.
 const ROWS_MAX: usize = 200;
 
@@ -22,9 +20,7 @@ pub(super) fn note(text: &str) -> Vec<TonedLine> {
 
 /// Text from anybody, line by line, within bounds.
 pub(super) fn text_lines(text: &str) -> Vec<TonedLine> {
-    let cut = |line: &str| line.chars().take(LINE_CHARS_MAX).collect::<String>();
-    let mut lines: Vec<TonedLine> =
-        text.lines().take(LINES_MAX).map(|line| TonedLine::new(&cut(line))).collect();
+    let mut lines: Vec<TonedLine> = text.lines().take(LINES_MAX).map(TonedLine::new).collect();
     if text.lines().nth(LINES_MAX).is_some() {
         lines.push(TonedLine::toned("… the rest is not shown", Tone::Dim));
     }

@@ -24,6 +24,9 @@ const BAR_COLUMNS: usize = 10;
 /// Rounds in the small trend.
 const TREND_COLUMNS: usize = 24;
 
+/// Characters of a title that are looked at.
+const TITLE_CHARS: usize = 400;
+
 /// What each key does.
 const KEYS: [(&str, &str); 10] = [
     ("↑ ↓  j k", "select a round; the last row follows the newest one"),
@@ -157,12 +160,14 @@ fn budget_text(payload: &Payload) -> String {
 /// A row of the list: its text and tone.
 fn rows_of(model: &WatchModel, state: &WatchState) -> Vec<(RowId, String, Tone)> {
     let wanted = state.search.to_lowercase();
+    let short = |title: &str| title.chars().take(TITLE_CHARS).collect::<String>();
     let has = |title: &str| wanted.is_empty() || title.to_lowercase().contains(&wanted);
     let name = &model.payload.campaign.campaign;
     let mut rows = vec![(RowId::Campaign, format!("campaign {}", safe(name, 60)), Tone::Strong)];
     for round in &model.payload.rounds {
         let view = &round.view;
-        if !state.filter.lists(&view.verdict) || !has(&view.title) {
+        let title = short(&view.title);
+        if !state.filter.lists(&view.verdict) || !has(&title) {
             continue;
         }
         let (mark, tone) = match RoundFilter::of(&view.verdict) {
@@ -171,11 +176,11 @@ fn rows_of(model: &WatchModel, state: &WatchState) -> Vec<(RowId, String, Tone)>
             RoundFilter::Undecided | RoundFilter::All => ("?", Tone::Dim),
         };
         let ratio = view.ratio.map_or_else(|| "      -".to_owned(), |r| format!("{r:>6.3}x"));
-        let text = format!("{:>3} {mark} {ratio} {}", view.round, safe(&view.title, 100));
+        let text = format!("{:>3} {mark} {ratio} {}", view.round, safe(&title, 100));
         rows.push((RowId::Round(view.round), text, tone));
     }
     if let Some(current) = &model.payload.campaign.current {
-        let title = current.title.clone().unwrap_or_default();
+        let title = short(current.title.as_deref().unwrap_or_default());
         if state.filter == RoundFilter::All && has(&title) {
             let phase = safe(&current.phase, 20);
             let text = format!("{:>3} … {phase}  {}", current.round, safe(&title, 100));
@@ -200,7 +205,7 @@ fn draw_rounds(
     let columns = usize::from(area.width.saturating_sub(2));
     let item = |(_, text, tone): &(RowId, String, Tone)| {
         ListItem::new(Line::styled(
-            text.chars().take(columns).collect::<String>(),
+            TonedLine::new(&text.chars().take(columns).collect::<String>()).text,
             theme.tone(*tone),
         ))
     };
@@ -242,11 +247,7 @@ fn draw_details(
         return;
     }
     let (columns, height) = (usize::from(inner.width), usize::from(inner.height));
-    let text = model.text(row, state.tab);
-    let lines: Vec<TonedLine> = match state.tab {
-        DetailTab::Diff => text.to_vec(),
-        _ => text.iter().flat_map(|line| line.wrapped(columns)).collect(),
-    };
+    let lines = model.text(row, state.tab, columns);
     state.page.1 = height;
     state.scroll = state.scroll.min(lines.len().saturating_sub(height));
     let shown = lines.iter().skip(state.scroll).take(height);

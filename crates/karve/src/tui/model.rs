@@ -3,17 +3,20 @@
 use super::details::{campaign_log, current_log, diff_lines, note, round_log, text_lines};
 use super::state::{DetailTab, RowId};
 use super::theme::TonedLine;
+use crate::patches::read_patch;
 use crate::transcript;
+use crate::ui::style::Tone;
 use karve_core::campaign::Record;
 use karve_core::payload::{Follower, Payload};
 use karve_harness::store::{self, CampaignDir, LogTail};
-use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::files;
+use karve_os::error::{CommandError, Result};
+use std::fs;
+use std::time::SystemTime;
 
 /// Records that are taken in before the screen is drawn again.
 const RECORDS_MAX: usize = 2_000;
-/// A patch is shown up to this size.
-const PATCH_BYTES_MAX: u64 = 4 << 20;
+/// Kept rounds whose changes are shown together, the last.
+const KEPT_MAX: usize = 50;
 
 /// A campaign as far as its log was read.
 #[derive(Debug)]
@@ -23,10 +26,19 @@ pub(super) struct WatchModel {
     pub(super) follower: Follower,
     /// What all pages show, as of the last record.
     pub(super) payload: Payload,
-    /// Why the log is no longer followed.
+    /// Why the log cannot be followed now.
     pub(super) trouble: Option<String>,
+    stamp: LogStamp,
     is_reading: bool,
     cached: Option<CachedText>,
+}
+
+/// The size of a log and when it was written; none if there is none.
+type LogStamp = Option<(u64, Option<SystemTime>)>;
+
+fn stamp(dir: &CampaignDir) -> LogStamp {
+    let meta = fs::metadata(dir.log()).ok()?;
+    Some((meta.len(), meta.modified().ok()))
 }
 
 /// The text of a tab, which may need a file.
@@ -34,6 +46,7 @@ pub(super) struct WatchModel {
 struct CachedText {
     row: RowId,
     tab: DetailTab,
+    columns: usize,
     /// The events at that time; none if later ones change nothing.
     events: Option<u64>,
     lines: Vec<TonedLine>,
@@ -49,6 +62,7 @@ impl WatchModel {
             payload: follower.payload(),
             follower,
             trouble: None,
+            stamp: None,
             is_reading: true,
             cached: None,
         };
@@ -62,17 +76,21 @@ impl WatchModel {
         self.is_reading
     }
 
-    /// Takes in what was added to the log; whether there is anything new to show.
+    /// Takes in what was added to the log; whether there is anything new to show. A log that cannot
+    /// be read is looked at again when it has changed: it may have been repaired or replaced.
     pub(super) fn poll(&mut self) -> bool {
-        if self.trouble.is_some() {
+        let stamp = stamp(&self.dir);
+        if self.trouble.is_some() && stamp == self.stamp {
             self.is_reading = false;
             return false;
         }
+        self.stamp = stamp;
         match self.take_news() {
-            Ok(is_new) => is_new,
+            Ok(is_new) => self.trouble.take().is_some() || is_new,
             Err(error) => {
                 self.trouble = Some(error.to_string());
                 self.is_reading = false;
+                self.tail = LogTail::new(&self.dir);
                 true
             }
         }
@@ -81,13 +99,16 @@ impl WatchModel {
     fn take_news(&mut self) -> Result<bool> {
         let news = self.tail.poll(RECORDS_MAX)?;
         self.is_reading = news.more;
-        if news.restarted {
+        // After trouble it is read from its first record too.
+        let restarted = news.restarted || news.records.first().is_some_and(|first| first.seq == 0);
+        if restarted {
             self.follower = Follower::default();
+            self.cached = None;
         }
         for record in &news.records {
             self.take(record)?;
         }
-        let is_new = news.restarted || !news.records.is_empty();
+        let is_new = restarted || !news.records.is_empty();
         if is_new {
             self.payload = self.follower.payload();
         }
@@ -106,18 +127,22 @@ impl WatchModel {
         self.payload.rounds.iter().any(|round| round.view.round == number)
     }
 
-    /// The text of a tab for a row.
-    pub(super) fn text(&mut self, row: RowId, tab: DetailTab) -> &[TonedLine] {
+    /// The text of a tab for a row, wrapped to so many columns; a change is not wrapped.
+    pub(super) fn text(&mut self, row: RowId, tab: DetailTab, columns: usize) -> &[TonedLine] {
         let events = self.payload.events;
         let is_fresh = self.cached.as_ref().is_some_and(|cached| {
             let holds = cached.events.is_none_or(|then| then == events);
-            (cached.row, cached.tab) == (row, tab) && holds
+            (cached.row, cached.tab, cached.columns) == (row, tab, columns) && holds
         });
         if !is_fresh {
             let lines = self.read_text(row, tab);
+            let lines = match tab {
+                DetailTab::Diff => lines,
+                _ => lines.iter().flat_map(|line| line.wrapped(columns)).collect(),
+            };
             let is_over = matches!(row, RowId::Round(number) if self.is_settled(number));
             let events = (!is_over).then_some(events);
-            self.cached = Some(CachedText { row, tab, events, lines });
+            self.cached = Some(CachedText { row, tab, columns, events, lines });
         }
         self.cached.as_ref().map_or(&[], |cached| &cached.lines)
     }
@@ -125,9 +150,7 @@ impl WatchModel {
     fn read_text(&self, row: RowId, tab: DetailTab) -> Vec<TonedLine> {
         match (row, tab) {
             (RowId::Campaign, DetailTab::Log | DetailTab::Evidence) => campaign_log(self),
-            (RowId::Campaign, DetailTab::Diff) => {
-                note("\"karve diff\" shows the change from the original to the best kernel.")
-            }
+            (RowId::Campaign, DetailTab::Diff) => self.kept_diffs(),
             (RowId::Campaign, DetailTab::Transcript) => note("Select a round with the arrow keys."),
             (RowId::Round(number), DetailTab::Log | DetailTab::Evidence) => {
                 match self.follower.round(number) {
@@ -145,15 +168,27 @@ impl WatchModel {
         let Some(hash) = round.and_then(|round| round.patch) else {
             return note("There is no candidate yet, or the round has none.");
         };
-        // The log is data: a name that is not a hash could point anywhere.
-        if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return note("The log names no artifact with the change; see \"karve verify\".");
-        }
-        let path = self.dir.join("artifacts").join(&hash);
-        match files::read(&path, PATCH_BYTES_MAX).context(|| "cannot show the change".to_owned()) {
-            Ok(bytes) => diff_lines(&String::from_utf8_lossy(&bytes)),
+        match read_patch(&self.dir, &hash) {
+            Ok(patch) => diff_lines(&patch),
             Err(error) => note(&format!("{error}; \"karve diff {number}\" may show it")),
         }
+    }
+
+    /// The changes of the kept rounds, one after the other.
+    fn kept_diffs(&self) -> Vec<TonedLine> {
+        let rounds = self.payload.rounds.iter().map(|round| &round.view);
+        let kept: Vec<_> = rounds.filter(|view| view.verdict.starts_with("keep")).collect();
+        if kept.is_empty() {
+            return note("Nothing was kept yet.");
+        }
+        let mut lines = note("Each kept round; \"karve diff\" shows all of them as one change.");
+        for view in kept.into_iter().rev().take(KEPT_MAX).rev() {
+            lines.push(TonedLine::new(""));
+            let title = format!("round {}: {}", view.round, view.title);
+            lines.push(TonedLine::toned(&title, Tone::Strong));
+            lines.extend(self.diff(view.round));
+        }
+        lines
     }
 
     fn transcript(&self, number: u32) -> Vec<TonedLine> {

@@ -9,6 +9,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
+use ratatui::text::Span;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -211,7 +212,7 @@ fn hostile_text_is_shown_as_text() {
     let controls = |c: char| c.is_control() && c != '\n';
     assert!(!text.contains(controls) && !text.contains('\u{202e}'), "{text:?}");
     let long = TonedLine::new(&"x".repeat(10_000_000));
-    assert_eq!(long.wrapped(100).len(), 100_000);
+    assert_eq!(long.wrapped(100).len(), 20);
 }
 
 #[test]
@@ -224,4 +225,74 @@ fn a_damaged_log_is_named_at_the_bottom_and_what_was_read_stays() {
     let text = render(&mut model, &mut WatchState::default(), LARGE, NOW_MS);
     assert!(text.contains("is damaged at line 21") && text.contains(" rounds "), "{text}");
     assert!(!model.poll());
+}
+
+#[test]
+fn wide_characters_and_heaps_of_marks_keep_to_their_columns() {
+    let wide = TonedLine::new(&"漢字".repeat(100));
+    let pieces = wide.wrapped(41);
+    assert!(pieces.iter().all(|piece| Span::raw(piece.text.as_str()).width() <= 41));
+    assert_eq!(pieces.iter().map(|piece| piece.text.chars().count()).sum::<usize>(), 200);
+    assert_eq!(wide.wrapped(1).len(), 200, "one by one, if there is no room");
+    let marked = TonedLine::new(&format!("a{}b", "\u{301}".repeat(1_000)));
+    assert_eq!(marked.text.chars().count(), 6);
+}
+
+#[test]
+fn a_hostile_log_is_drawn_at_every_size() {
+    let evil = "\\u001b]52;c;aGk=\\u0007\\u001b[2J\\u009b31m\\u202e漢\\u200d\\ud83d\\ude00 ";
+    let evil = format!("{evil}{}{}", "\\u0301".repeat(500), "漢".repeat(3_000_000));
+    let log = stored_log().replace("halve the work", &evil);
+    assert!(log.len() > 9_000_000);
+    let (_root, dir) = campaign_of(&log, usize::MAX);
+    let mut model = WatchModel::open(dir).unwrap();
+    let mut state = WatchState::default();
+    render(&mut model, &mut state, LARGE, NOW_MS);
+    press(&mut state, "gv");
+    for size in [(1, 1), (59, 14), (60, 14), SMALL, LARGE, (400, 120)] {
+        for tab in "1234?".chars() {
+            press(&mut state, &tab.to_string());
+            let text = render(&mut model, &mut state, size, NOW_MS);
+            let unseen = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(unseen), "{size:?} {tab}");
+        }
+        press(&mut state, "?");
+    }
+}
+
+#[test]
+fn a_log_that_ends_anywhere_is_drawn_or_refused() {
+    let log = stored_log();
+    let cuts = (0..log.len()).step_by(log.len() / 60).filter(|at| log.is_char_boundary(*at));
+    for cut in cuts {
+        let (_root, dir) = campaign_of(&log[..cut], usize::MAX);
+        if let Ok(mut model) = WatchModel::open(dir) {
+            let text = render(&mut model, &mut WatchState::default(), SMALL, NOW_MS);
+            assert!(text.contains(" rounds "), "{cut}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_is_gone_or_replaced_is_followed_again() {
+    let log = stored_log();
+    let first: String = log.split_inclusive('\n').take(20).collect();
+    let (_root, dir) = campaign_of(&first, usize::MAX);
+    let mut model = WatchModel::open(dir.clone()).unwrap();
+    let shown = |model: &mut WatchModel| render(model, &mut WatchState::default(), LARGE, NOW_MS);
+    fs::remove_file(dir.log()).unwrap();
+    assert!(model.poll());
+    assert!(shown(&mut model).contains("cannot read"), "{}", shown(&mut model));
+    assert!(!model.poll(), "once is enough");
+    // Another log, which is longer.
+    fs::write(dir.log(), log.replace("halve the work", "another idea")).unwrap();
+    assert!(model.poll());
+    let text = shown(&mut model);
+    assert!(text.contains("another idea") && !text.contains("cannot read"), "{text}");
+    fs::write(dir.log(), &first).unwrap();
+    assert!(model.poll());
+    assert!(!shown(&mut model).contains("another idea"));
+    fs::write(dir.log(), &log).unwrap();
+    assert!(model.poll());
+    assert!(shown(&mut model).contains("halve the work"));
 }

@@ -2,6 +2,12 @@
 
 use crate::ui::style::Tone;
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Span;
+
+/// Characters of a line that are shown.
+const LINE_CHARS_MAX: usize = 2_000;
+/// Marks without a width that one character may have.
+const MARKS_MAX: usize = 4;
 
 /// Whether there is color.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +49,25 @@ pub(super) struct TonedLine {
 }
 
 impl TonedLine {
-    /// Text that may come from anybody: what controls a terminal is shown as text.
+    /// Text that may come from anybody: what controls a terminal is shown as text, a long one is
+    /// cut off, and no more marks are put on one character than a language needs.
     pub(super) fn new(text: &str) -> Self {
-        let text = karve_os::text::visible(text).replace('\n', " ").replace('\t', "    ");
-        Self { text, tone: None }
+        let cut: String = text.chars().take(LINE_CHARS_MAX).collect();
+        let text = karve_os::text::visible(&cut).replace('\n', " ").replace('\t', "    ");
+        let mut marks = 0;
+        let is_shown = |c: &char| {
+            marks = if width(*c) == 0 { marks + 1 } else { 0 };
+            marks <= MARKS_MAX
+        };
+        Self { text: text.chars().filter(is_shown).collect(), tone: None }
     }
 
     pub(super) fn toned(text: &str, tone: Tone) -> Self {
         Self { tone: Some(tone), ..Self::new(text) }
     }
 
-    /// The line in pieces of at most `columns` characters, broken at blanks where there are any;
-    /// pieces after the first are indented like it.
+    /// The line in pieces of at most so many columns, broken at blanks where there are any; pieces
+    /// after the first are indented like it.
     pub(super) fn wrapped(&self, columns: usize) -> Vec<Self> {
         let indent: String = self.text.chars().take_while(|c| *c == ' ').collect();
         let indent = if indent.len() * 2 > columns { String::new() } else { indent };
@@ -62,14 +75,36 @@ impl TonedLine {
         let body: Vec<char> = self.text.chars().skip(indent.len()).collect();
         let mut pieces = Vec::new();
         let mut from = 0;
-        while body.len() - from > room {
-            let blank = body[from..from + room].iter().rposition(|c| *c == ' ');
-            let to = from + blank.filter(|at| *at > 0).unwrap_or(room);
+        loop {
+            let fits = fitting(&body[from..], room);
+            if from + fits == body.len() {
+                break;
+            }
+            let blank = body[from..from + fits].iter().rposition(|c| *c == ' ');
+            let to = from + blank.filter(|at| *at > 0).unwrap_or(fits);
             pieces.push(body[from..to].iter().collect::<String>());
             from = to + body[to..].iter().take_while(|c| **c == ' ').count();
         }
         pieces.push(body[from..].iter().collect());
         let pieces = pieces.into_iter().map(|piece| format!("{indent}{piece}"));
         pieces.map(|text| Self { text, tone: self.tone }).collect()
+    }
+}
+
+/// How many of the characters fit into so many columns; at least one, if there is any.
+fn fitting(body: &[char], room: usize) -> usize {
+    let mut used = 0;
+    let over = body.iter().position(|c| {
+        used += width(*c);
+        used > room
+    });
+    over.map_or(body.len(), |at| at.max(1))
+}
+
+/// The columns that a character takes.
+fn width(c: char) -> usize {
+    match c.is_ascii() {
+        true => 1,
+        false => Span::raw(c.encode_utf8(&mut [0; 4]) as &str).width(),
     }
 }

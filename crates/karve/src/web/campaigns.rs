@@ -1,21 +1,20 @@
 //! A campaign that a page shows: its log is followed, and what the log names is read on demand.
 
 use super::guard;
+use crate::patches::read_patch;
 use crate::plots;
 use crate::transcript::{self, TurnView};
 use crate::tuner::earlier::journals;
 use crate::tuner::plots::of_ranking;
 use karve_core::campaign::Campaign;
 use karve_core::payload::{Follower, Payload, RoundPayload};
-use karve_harness::store::{self, CampaignDir, LogTail};
+use karve_harness::store::{CampaignDir, LogTail};
 use karve_os::error::{CommandError, Result};
 use serde::Serialize;
 use std::path::Path;
 
 /// Records that are taken in at once.
 const RECORDS_MAX: usize = 10_000;
-/// Largest patch that is shown.
-const PATCH_BYTES_MAX: usize = 1 << 20;
 /// How much of a turn of an agent is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TurnLimits {
@@ -81,8 +80,18 @@ impl CampaignWatch {
         Ok(watch)
     }
 
-    /// Takes in what was added to the log. Returns whether there was anything.
+    /// Takes in what was added to the log. Returns whether there was anything. After an error the
+    /// log is read anew, for it may have been repaired or replaced.
     pub fn refresh(&mut self) -> Result<bool> {
+        let taken = self.take_news();
+        if taken.is_err() {
+            self.tail = LogTail::new(&self.dir);
+            self.follower = Follower::default();
+        }
+        taken
+    }
+
+    fn take_news(&mut self) -> Result<bool> {
         let mut changed = false;
         loop {
             let news = self.tail.poll(RECORDS_MAX)?;
@@ -133,6 +142,14 @@ impl CampaignWatch {
     pub(super) fn verified(&self) -> Option<(bool, String)> {
         let events = self.campaign().n_events();
         let text = "every verdict was judged again from its readings when this page was made";
+        if let Some(said) = self.campaign().misstated_headline() {
+            let said = said.describe();
+            let text = "its readings say something else";
+            return Some((
+                false,
+                format!("Do not trust this page: the log says {said} for the final duel, {text}."),
+            ));
+        }
         let size = std::fs::metadata(self.dir.log()).map_or(0, |meta| meta.len());
         match size.saturating_sub(self.tail.offset()) {
             0 => Some((true, format!("{events} events: {text}."))),
@@ -147,7 +164,7 @@ impl CampaignWatch {
     }
 
     /// The plots of the largest sweep of knobs.
-    pub(super) fn knob_plots(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn knob_plots(&self) -> Vec<String> {
         let sweeps = journals(&self.dir.join("tune"), Path::new(""));
         let largest = sweeps.into_iter().max_by_key(Vec::len).unwrap_or_default();
         let names = |config: karve_numerics::space::KnobSetting| {
@@ -159,12 +176,10 @@ impl CampaignWatch {
 
     /// The change of a round and what its agents said; less of it among many rounds.
     pub(super) fn extras(&self, round: &RoundPayload, limits: &TurnLimits) -> RoundExtras {
-        let patch = round.patch.as_ref().and_then(|hash| store::get_artifact(&self.dir, hash).ok());
-        let mut patch = patch.unwrap_or_default();
-        patch.truncate(PATCH_BYTES_MAX);
+        let patch = round.patch.as_ref().and_then(|hash| read_patch(&self.dir, hash).ok());
         let turns = transcript::read_logs(&self.dir, &round.session_logs);
         RoundExtras {
-            patch: String::from_utf8_lossy(&patch).into_owned(),
+            patch: patch.unwrap_or_default(),
             transcript: turns.iter().map(|turn| shown(turn, limits)).collect(),
         }
     }
@@ -178,7 +193,7 @@ impl CampaignWatch {
         if let Some(svg) = crate::reports::render_roofline(self.campaign()) {
             files.push(("roofline.svg".to_owned(), svg));
         }
-        for (at, (_, svg)) in self.knob_plots().into_iter().enumerate() {
+        for (at, svg) in self.knob_plots().into_iter().enumerate() {
             files.push((format!("knobs-{}.svg", at + 1), svg));
         }
         let (first, last) = (payload.profiles.first(), payload.profiles.last());

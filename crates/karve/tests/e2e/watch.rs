@@ -54,7 +54,7 @@ impl InTerminal {
         let (mut row, mut column) = (0, 0);
         let written = self.written();
         let mut parts = written.split("\u{1b}[");
-        let mut draw = |text: &str, row: usize, column: &mut usize| {
+        let draw = |cells: &mut Vec<Vec<char>>, text: &str, row: usize, column: &mut usize| {
             for c in text.chars().filter(|c| !c.is_control()) {
                 if let Some(cell) = cells.get_mut(row).and_then(|row| row.get_mut(*column)) {
                     *cell = c;
@@ -62,14 +62,17 @@ impl InTerminal {
                 *column += 1;
             }
         };
-        draw(parts.next().unwrap_or_default(), row, &mut column);
+        draw(&mut cells, parts.next().unwrap_or_default(), row, &mut column);
         for part in parts {
             let end = part.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
             let (code, text) = part.split_at(end);
+            if text.starts_with('J') {
+                cells.iter_mut().for_each(|row| row.fill(' '));
+            }
             if let (Some('H'), Some((y, x))) = (text.chars().next(), code.split_once(';')) {
                 (row, column) = (y.parse::<usize>().unwrap() - 1, x.parse::<usize>().unwrap() - 1);
             }
-            draw(text.get(1..).unwrap_or_default(), row, &mut column);
+            draw(&mut cells, text.get(1..).unwrap_or_default(), row, &mut column);
         }
         cells.iter().map(|row| row.iter().collect::<String>() + "\n").collect()
     }
@@ -82,6 +85,15 @@ impl InTerminal {
     fn types(&mut self, keys: &str) {
         let stdin = self.child.stdin.as_mut().unwrap();
         stdin.write_all(keys.as_bytes()).and_then(|()| stdin.flush()).unwrap();
+    }
+
+    /// Changes the size of the terminal, as its window would.
+    fn resizes(&self, columns: usize, rows: usize) {
+        let pid = fs::read_to_string(&self.pid).unwrap();
+        let terminal = fs::read_link(format!("/proc/{}/fd/0", pid.trim())).unwrap();
+        let size = ["cols".to_owned(), columns.to_string(), "rows".to_owned(), rows.to_string()];
+        let mut stty = Command::new("stty");
+        assert!(stty.arg("-F").arg(terminal).args(size).status().unwrap().success());
     }
 
     fn signals(&self, name: &str) {
@@ -149,6 +161,32 @@ fn it_draws_in_a_terminal_quits_on_q_and_gives_it_back() {
     let text = watch.written();
     let (before, after) = text.split_once("panicked at").unwrap();
     assert!(before.contains(RESTORED[0]), "{before}\n{after}");
+}
+
+#[test]
+fn it_follows_the_size_of_its_terminal_and_a_log_that_goes_and_comes() {
+    let lab = Lab::new("gains");
+    lab.karve(&["run", "--yes"]).ends(0);
+    let Some(mut watch) = InTerminal::start(&lab, "watch", &[]) else {
+        return;
+    };
+    watch.shows("q quit");
+    // Smaller than it can draw on, and as large as before.
+    watch.resizes(50, 10);
+    watch.shows("terminal too small: 50x10");
+    watch.resizes(COLUMNS, ROWS);
+    watch.shows("1 log  2 evidence");
+    watch.resizes(80, 24);
+    watch.shows("halve the work");
+    let (log, gone) = (lab.campaign("events.jsonl"), lab.beside("gone"));
+    fs::rename(&log, &gone).unwrap();
+    watch.shows("cannot read");
+    fs::rename(&gone, &log).unwrap();
+    watch.shows("q quit");
+    watch.types("g3");
+    watch.shows("round 1: halve the work");
+    watch.types("q");
+    watch.ends(0);
 }
 
 #[test]
