@@ -85,7 +85,7 @@ fn checksum(header: &[u8; UNIT]) -> u32 {
 }
 
 /// Whether a path stays where it is unpacked: letters, digits, `.`, `_` and `-` in a few parts.
-fn is_plain_path(path: &str) -> bool {
+pub(super) fn is_plain_path(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_part =
         |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && part.bytes().all(plain);

@@ -1,7 +1,7 @@
 //! Reads a bundle that somebody else may have made: into a temporary directory, within limits, and
 //! only what its list of hashes names.
 
-use super::archive::{ArchiveWriter, copy_entry, next_entry};
+use super::archive::{ArchiveWriter, copy_entry, is_plain_path, next_entry};
 use super::pack::log_name;
 use super::{BundleFacts, FACTS, FILE_BYTES_MAX, FILES_MAX, FORMAT, PATCH, SUMS, TOTAL_BYTES_MAX};
 use flate2::Compression;
@@ -11,7 +11,7 @@ use karve_harness::store::CampaignDir;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files::{self, sha256_file, sha256_hex};
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -35,19 +35,27 @@ pub struct UnpackedBundle {
     pub files: usize,
 }
 
-/// Unpacks a bundle and compares every file with its hash.
+/// Unpacks a bundle, or copies one that was unpacked by other means, and compares every file with
+/// its hash.
 pub fn unpack(path: &Path) -> Result<UnpackedBundle> {
     let refused = |why: String| refusal(path, &why);
-    let file = files::open(path)
-        .context(|| format!("cannot read {}", path.display()))
-        .map_err(|error| error.hint("name a file that \"karve report --bundle FILE\" wrote"))?;
+    let open = || {
+        files::open(path)
+            .context(|| format!("cannot read {}", path.display()))
+            .map_err(|error| error.hint("name a file that \"karve report --bundle FILE\" wrote"))
+    };
     let home = tempfile::Builder::new()
         .prefix("karve-bundle-")
         .tempdir()
         .context(|| "cannot create a temporary directory".to_owned())
         .map_err(|error| error.hint("set TMPDIR to a directory with free space"))?;
     let dir = CampaignDir::new(home.path(), "bundle");
-    let files = extract(BufReader::new(file), &dir).map_err(&refused)?;
+    let files = match path.is_dir() {
+        true => copy(path, &dir).map_err(|why| {
+            refused(why).hint("\"karve verify --campaign NAME\" checks one of this project")
+        })?,
+        false => extract(BufReader::new(open()?), &dir).map_err(&refused)?,
+    };
     let read = |name: &str, bytes_max: u64| {
         files::read(&dir.join(name), bytes_max).map_err(|error| refused(format!("{name}: {error}")))
     };
@@ -100,16 +108,9 @@ fn extract(file: impl std::io::BufRead, dir: &CampaignDir) -> Result<usize, Stri
         if entry.bytes > FILE_BYTES_MAX || total > TOTAL_BYTES_MAX {
             return Err(format!("{path} is larger than karve writes ({} bytes)", entry.bytes));
         }
-        let target = home.join(path);
-        if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).map_err(|error| error.to_string())?;
-        }
-        let mut out = BufWriter::new(File::create_new(&target).map_err(|error| error.to_string())?);
-        copy_entry(&mut input, &entry, |bytes| out.write_all(bytes))?;
-        out.flush().map_err(|error| error.to_string())?;
-        if sha256_file(&target).map_err(|error| error.to_string())? != *hash {
-            return Err(format!("{path} does not match its hash in {SUMS}"));
-        }
+        write_checked(&home, (hash, path), |out| {
+            copy_entry(&mut input, &entry, |bytes| out.write_all(bytes))
+        })?;
     }
     if next_entry(&mut input)?.is_some() {
         return Err(format!("it has files that {SUMS} does not name"));
@@ -119,6 +120,57 @@ fn extract(file: impl std::io::BufRead, dir: &CampaignDir) -> Result<usize, Stri
         Ok(0) => Ok(sums.len() + 1),
         Ok(_) | Err(_) => Err("there is something after the archive".to_owned()),
     }
+}
+
+/// Writes one file of the list, which must have its hash then.
+fn write_checked(
+    home: &Path,
+    (hash, path): (&str, &str),
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), String>,
+) -> Result<(), String> {
+    let target = home.join(path);
+    if let Some(parent) = target.parent() {
+        fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+    }
+    let mut out = BufWriter::new(File::create_new(&target).map_err(|error| error.to_string())?);
+    fill(&mut out)?;
+    out.flush().map_err(|error| error.to_string())?;
+    match sha256_file(&target).map_err(|error| error.to_string())? == hash {
+        true => Ok(()),
+        false => Err(format!("{path} does not match its hash in {SUMS}")),
+    }
+}
+
+/// Copies the files of a bundle that lies in a directory, and returns how many there are.
+fn copy(from: &Path, dir: &CampaignDir) -> Result<usize, String> {
+    let sums = files::read(&from.join(SUMS), SUMS_BYTES_MAX)
+        .map_err(|error| format!("{SUMS} cannot be read: {error}"))?;
+    let sums = parse_sums(&sums)?;
+    let mut total = 0_u64;
+    for (hash, path) in &sums {
+        if !is_plain_path(path) {
+            return Err(format!("the path {path:?} is not one that karve writes"));
+        }
+        let cannot = |error: std::io::Error| format!("{path}: {error}");
+        let file = files::open(&from.join(path)).map_err(cannot)?;
+        total = total.saturating_add(file.metadata().map_err(cannot)?.len());
+        if total > TOTAL_BYTES_MAX {
+            return Err(format!("{path} is larger than karve writes"));
+        }
+        write_checked(&dir.join(""), (hash, path), |out| {
+            std::io::copy(&mut file.take(FILE_BYTES_MAX), out).map(drop).map_err(cannot)
+        })?;
+    }
+    for part in ["", "artifacts/"] {
+        for entry in fs::read_dir(from.join(part)).into_iter().flatten().flatten().take(FILES_MAX) {
+            let path = format!("{part}{}", entry.file_name().to_string_lossy());
+            let is_listed = sums.iter().any(|(_, listed)| *listed == path);
+            if !is_listed && path != SUMS && path != super::ARTIFACTS {
+                return Err(format!("it has {path:?}, which {SUMS} does not name"));
+            }
+        }
+    }
+    Ok(sums.len() + 1)
 }
 
 /// For the fuzzing tests: whether an archive, before it is compressed, can be unpacked.

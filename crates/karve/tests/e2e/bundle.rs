@@ -100,6 +100,7 @@ fn a_bundle_is_checked_by_anybody_and_what_was_changed_is_found() {
     the_same_campaign_gives_the_same_bundle(&lab, &path);
     one_changed_byte_in_any_file_is_refused(&lab, &path);
     a_forged_list_does_not_help(&lab, &path);
+    an_unpacked_bundle_is_checked_too(&lab, &path);
     the_patch_is_checked_where_the_repository_is(&lab, &path);
 }
 
@@ -181,6 +182,13 @@ fn a_forged_list_does_not_help(lab: &Lab, path: &Path) {
     let better = |text: String| text.replace("\"value\":60.0", "\"value\":30.0");
     refused(log, &better, "line ");
     refused(log, &|text| text[..text.len() - 20].to_owned(), "line ");
+    // Readings of the final duel, which no round depends on.
+    let final_line = |line: &str| match line.contains("\"duel\":{\"duel\":\"final\"}") {
+        true => line.replace("\"value\":40.0", "\"value\":38.0") + "\n",
+        false => format!("{line}\n"),
+    };
+    let better = |text: String| text.lines().map(final_line).collect::<String>();
+    refused(log, &better, "final duel: stored \"2.500x");
     refused("REPORT.md", &|text| text.replace("2.500x", "9.500x"), "REPORT.md is not what the log");
     refused("environment.json", &|text| text.replace("cpu", "gpu"), "environment.json is not what");
     refused(
@@ -193,6 +201,31 @@ fn a_forged_list_does_not_help(lab: &Lab, path: &Path) {
     refused(&artifact, &|text| format!("{text} "), &format!("{artifact} does not match its hash"));
     // What the facts say was left out is not looked for, and said.
     lab.karve(&["verify", "missing.tar.gz"]).ends(3).complains(&["cannot read", "--bundle FILE"]);
+}
+
+fn an_unpacked_bundle_is_checked_too(lab: &Lab, path: &Path) {
+    let home = lab.beside("opened");
+    let opened = Opened::of(path);
+    for name in opened.names() {
+        let file = home.join(&name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let bytes = opened.0.iter().find(|(header, _)| Opened::name(header) == name);
+        fs::write(file, &bytes.unwrap().1).unwrap();
+    }
+    verify(lab, &home, &[]).ends(0).shows(&["judged 5 rounds again", "every verdict matches"]);
+    let refused = |want: &str| verify(lab, &home, &[]).ends(1).complains(&["opened", want]);
+    fs::write(home.join("notes.txt"), "mine").unwrap();
+    refused("it has \"notes.txt\", which SHA256SUMS does not name");
+    fs::remove_file(home.join("notes.txt")).unwrap();
+    let log = fs::read_to_string(home.join("events.jsonl")).unwrap();
+    fs::write(home.join("events.jsonl"), log.replace("60.0", "59.0")).unwrap();
+    refused("events.jsonl does not match its hash");
+    let list = fs::read_to_string(home.join("SHA256SUMS")).unwrap();
+    let hash = list.split_whitespace().next().unwrap();
+    fs::write(home.join("SHA256SUMS"), format!("{hash}  ../../../etc/passwd\n")).unwrap();
+    refused("is not one that karve writes");
+    fs::remove_file(home.join("SHA256SUMS")).unwrap();
+    refused("\"karve verify --campaign NAME\"");
 }
 
 fn the_patch_is_checked_where_the_repository_is(lab: &Lab, path: &Path) {
