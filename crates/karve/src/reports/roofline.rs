@@ -91,7 +91,7 @@ pub(super) fn render_plot(source: &ReportSource<'_>) -> Option<String> {
         true => lines(roof),
         false => lines_on(roof, cores),
     };
-    plot::render("Roofline: baseline and result", &lines, &points)
+    plot::render("Baseline and result", &lines, &points)
 }
 
 /// The roofs of the levels for some cores, memory first.

@@ -53,7 +53,7 @@ impl HiddenNames {
         Self::withholding(hidden.map(|case| case.name))
     }
 
-    fn withholding(names: impl Iterator<Item = String>) -> Self {
+    pub(super) fn withholding(names: impl Iterator<Item = String>) -> Self {
         let names = names.map(|name| one_line(&name));
         let mut names: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         names.sort_by_key(|name| (std::cmp::Reverse(name.len()), name.clone()));
@@ -77,7 +77,41 @@ impl HiddenNames {
     }
 }
 
-/// Replaces a name wherever it is not part of a longer word.
+/// A shorter name, if it is one word, is a part of too many others.
+const GLUED_CHARS_MIN: usize = 4;
+/// What makes another form of the same word: "larger" does not tell that a case is named "large".
+const ENDINGS: [&str; 8] = ["s", "r", "er", "st", "est", "d", "ed", "ing"];
+/// A word of hexadecimal digits from this length on is a hash.
+const HASH_CHARS_MIN: usize = 7;
+
+/// Whether a name, where it is glued to what is before or after it, is a part of another number, of
+/// a hash, or of an ordinary word.
+fn is_part_of_word(before: &str, name: &str, after: &str) -> bool {
+    let left: String = before.chars().rev().take_while(|c| c.is_alphanumeric()).collect();
+    let right: String = after.chars().take_while(|c| c.is_alphanumeric()).collect();
+    let glued = |is: fn(char) -> bool| {
+        let both = |a: Option<char>, b: Option<char>| a.is_some_and(is) && b.is_some_and(is);
+        let (first, last) = (name.chars().next(), name.chars().next_back());
+        (both(left.chars().next(), first), both(last, right.chars().next()))
+    };
+    let (word_before, word_after) = glued(char::is_alphanumeric);
+    let is_word = name.chars().all(char::is_alphanumeric);
+    if is_word && name.chars().count() < GLUED_CHARS_MIN {
+        return word_before || word_after;
+    }
+    let (digit_before, digit_after) = glued(|c| c.is_ascii_digit());
+    let mut whole = left.chars().chain(name.chars()).chain(right.chars());
+    let is_hash = whole.clone().count() >= HASH_CHARS_MIN
+        && whole.all(|c| matches!(c, '0'..='9' | 'a'..='f'));
+    let is_glued = word_before || word_after;
+    let (_, letter_after) = glued(char::is_alphabetic);
+    digit_before
+        || digit_after
+        || is_glued && is_hash
+        || !word_before && letter_after && ENDINGS.contains(&right.as_str())
+}
+
+/// Replaces a name wherever it is not a part of something else.
 fn withhold(text: &str, name: &str) -> String {
     // Lowercase ASCII only, so that positions stay the same.
     let (lower, wanted) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
@@ -85,11 +119,10 @@ fn withhold(text: &str, name: &str) -> String {
     let mut from = 0;
     while let Some(at) = lower[from..].find(&wanted) {
         let (start, end) = (from + at, from + at + wanted.len());
-        let joined = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-        let before = joined(text[..start].chars().next_back());
-        let after = joined(text[end..].chars().next());
+        let found = &text[start..end];
+        let stays = is_part_of_word(&text[..start], found, &text[end..]);
         clean.push_str(&text[from..start]);
-        clean.push_str(if before || after { &text[start..end] } else { WITHHELD });
+        clean.push_str(if stays { found } else { WITHHELD });
         from = end;
     }
     clean.push_str(&text[from..]);

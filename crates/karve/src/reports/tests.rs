@@ -159,7 +159,15 @@ fn hidden_cases_are_told_by_nothing_that_an_agent_may_read() {
 fn hidden_names_are_withheld_as_words_only() {
     let guard = source::HiddenNames::of(&charter());
     assert_eq!(guard.clean("zebra, Zebra_2, /zebra.csv"), "(hidden), (hidden)_2, /(hidden).csv");
+    // Glued to a letter it is a name still, but not where it is another form of a word.
+    assert_eq!(guard.clean("zebraKernel xzebra zebra1"), "(hidden)Kernel x(hidden) (hidden)1");
     assert_eq!(guard.clean("zebras"), "zebras");
+    let numbers =
+        source::HiddenNames::withholding(["n=3", "4096", "m"].map(Into::into).into_iter());
+    assert_eq!(numbers.clean("n=30 kn=3us"), "n=30 k(hidden)us");
+    assert_eq!(numbers.clean("N4096x 14096 40961"), "N(hidden)x 14096 40961");
+    assert_eq!(numbers.clean("memory, m"), "memory, (hidden)");
+    assert_eq!(numbers.clean("commit 4096abcd, a4096bcd"), "commit 4096abcd, a4096bcd");
     assert_eq!(guard.line("ze\u{200b}bra", 50), "(hidden)");
 }
 
