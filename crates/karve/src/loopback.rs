@@ -5,6 +5,13 @@ use karve_os::random::secret;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
+/// An address from a command line: `HOST:PORT` with an IP address or `localhost`.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let parsed = named.as_deref().unwrap_or(text).parse();
+    parsed.map_err(|_| "name it as 127.0.0.1:PORT or localhost:PORT".to_owned())
+}
+
 /// An address that only this host can reach; `flag` names it on the command line.
 pub async fn listen(address: SocketAddr, flag: &str) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
@@ -31,6 +38,16 @@ pub fn is_same(given: &[u8], wanted: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_may_name_this_host() {
+        let parsed = |text: &str| parse_address(text).map(|address| address.to_string());
+        assert_eq!(parsed("localhost:7712").as_deref(), Ok("127.0.0.1:7712"));
+        assert_eq!(parsed("[::1]:0").as_deref(), Ok("[::1]:0"));
+        for wrong in ["localhost", "localhost:x", "example.org:1", "127.0.0.1", ""] {
+            assert!(parsed(wrong).unwrap_err().contains("127.0.0.1:PORT"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_token_is_compared_as_a_whole() {

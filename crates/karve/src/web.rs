@@ -4,8 +4,11 @@
 //! without scripts. `campaigns` follows the logs, `server` answers requests on loopback. Whatever
 //! an agent, a candidate or a profiler wrote is shown as text: it is escaped when it is printed.
 
+mod admission;
 mod assets;
 mod campaigns;
+mod compare;
+mod connections;
 mod diff;
 mod form;
 mod guard;

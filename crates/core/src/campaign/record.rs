@@ -1,7 +1,9 @@
 //! How an event changes a campaign. An event that was not due is refused.
 
 use super::round::{RoundPhase, RoundState};
-use super::{Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, Step, StopReason};
+use super::{
+    Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, Step, StopReason,
+};
 use crate::charter::Limits;
 use crate::comparison::Estimate;
 use crate::duel::{Duel, DuelRule};

@@ -1,6 +1,11 @@
 //! Pages of a long campaign: how soon they are there, how large they are, and how many people can
 //! look at them at once.
 
+// Shared with the tests, which may end with a panic.
+#[allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
+#[path = "../../tests/e2e/web/browser.rs"]
+mod browser;
+
 use super::stage::{charter, cheap_commands, for_each_case, repository};
 use super::{Figures, Play, Size};
 use karve::web::{self, Actions, CampaignWatch};
@@ -68,7 +73,39 @@ fn served(dir: &CampaignDir, figures: &mut Figures) -> Result<()> {
     });
     let each = begun.elapsed().as_secs_f64() / CLIENTS as f64;
     figures.bound("one of 20 pages asked for at once", each, "s", OPEN_S_MAX);
+    scrolled(&format!("http://{at}{path}?token={TOKEN}"), figures);
     Ok(())
+}
+
+/// Scrolls through all rounds, a step in each frame: the times between frames, in order.
+const SCROLL: &str = "(async () => {
+    const box = document.querySelector('table[data-rounds]').parentElement;
+    const frame = () => new Promise(requestAnimationFrame);
+    const times = [];
+    let last = await frame();
+    for (let at = 0; at < box.scrollHeight; at += 120) {
+        box.scrollTop = at;
+        const now = await frame();
+        times.push(now - last);
+        last = now;
+    }
+    return times.sort((a, b) => a - b);
+})()";
+
+/// How smoothly a browser scrolls; nothing where there is none. It depends on the machine, so there
+/// is no bound.
+fn scrolled(address: &str, figures: &Figures) {
+    let Some(mut browser) = browser::Browser::start() else { return };
+    browser.looks((1280, 900), "light");
+    browser.opens(address);
+    let frames = browser.value(SCROLL);
+    let times: Vec<f64> =
+        frames.as_array().into_iter().flatten().filter_map(|t| t.as_f64()).collect();
+    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied();
+    figures.tell("frames while all rounds are scrolled", times.len() as f64, "");
+    figures.tell("time between two of them, the median", at(0.5).unwrap_or(0.0), "ms");
+    figures.tell("95% of them below", at(0.95).unwrap_or(0.0), "ms");
+    figures.tell("the longest", times.last().copied().unwrap_or(0.0), "ms");
 }
 
 /// The size of an answer; 0 if there is none.

@@ -7,6 +7,7 @@ use crate::{bundle, publish, reports, ui, web};
 use karve_harness::store::{CampaignDir, Store};
 use karve_os::error::{Result, WithContext};
 use karve_os::text::counted;
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
   karve report --bundle claim.tar.gz  all that another person needs to check it
   karve report --rebuild              write every derived file again from the log")]
 pub struct ReportArgs {
-    /// Print JSON
+    /// Print JSON; with --html, --svg or --bundle, what was written
     #[arg(long)]
     json: bool,
     /// Write the campaign as one HTML file, for a browser or an e-mail
@@ -57,7 +58,7 @@ impl ReportArgs {
         if self.json {
             let rounds: Vec<_> =
                 campaign.rounds().iter().map(|round| campaign.round_view(round)).collect();
-            ui::out_json(&serde_json::json!({
+            ui::out_json(&json!({
                 "campaign": campaign.view(),
                 "rounds": rounds,
                 "final": campaign.final_comparison(),
@@ -74,17 +75,25 @@ impl ReportArgs {
 
     fn write_pages(&self, dir: CampaignDir) -> Result<()> {
         let watch = CampaignWatch::open(dir)?;
+        let (mut lines, mut written) = (Vec::new(), serde_json::Map::new());
         if let Some(path) = &self.html {
             let page = web::render_file(&watch)?;
             write(path, page.as_bytes(), "--html FILE")?;
-            ui::outln(&format!("{} ({} KiB)", path.display(), page.len().div_ceil(1 << 10)));
+            lines.push(format!("{} ({} KiB)", path.display(), page.len().div_ceil(1 << 10)));
+            written.insert("html".to_owned(), json!({"file": path, "bytes": page.len()}));
         }
         if let Some(to) = &self.svg {
             let plots = watch.plot_files();
             for (name, svg) in &plots {
                 write(&to.join(name), svg.as_bytes(), "--svg DIR")?;
             }
-            ui::outln(&format!("{} in {}", counted(plots.len(), "plot"), to.display()));
+            lines.push(format!("{} in {}", counted(plots.len(), "plot"), to.display()));
+            let names: Vec<&String> = plots.iter().map(|(name, _)| name).collect();
+            written.insert("svg".to_owned(), json!({"directory": to, "files": names}));
+        }
+        match self.json {
+            true => ui::out_json(&written),
+            false => lines.iter().for_each(|line| ui::outln(line)),
         }
         Ok(())
     }
@@ -97,7 +106,7 @@ impl ReportArgs {
     ) -> Result<()> {
         let written = bundle::pack(&opened.dir, &repo_of(place, opened)?, target)?;
         if self.json {
-            ui::out_json(&serde_json::json!({
+            ui::out_json(&json!({
                 "file": target,
                 "files": written.files,
                 "bytes": written.bytes,

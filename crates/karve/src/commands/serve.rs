@@ -23,7 +23,8 @@ const OPEN_TIME: Duration = Duration::from_secs(10);
   karve report --html report.html       the same as one file, without a server")]
 pub struct ServeArgs {
     /// The loopback address to serve on; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0",
+        value_parser = loopback::parse_address)]
     at: SocketAddr,
     /// Let pages answer questions of a campaign and stop it after its step
     #[arg(long)]

@@ -23,8 +23,8 @@ pub(super) fn lineage(payload: &Payload) -> Option<String> {
     let rounds = &payload.rounds[skipped..];
     let height = TOP + ROW * (rounds.len() as f64 + 1.0) + 14.0;
     let title = match skipped {
-        0 => "Lineage: what became of each round".to_owned(),
-        n => format!("Lineage: the last {ROUNDS_MAX} rounds, {n} before"),
+        0 => "What became of each round".to_owned(),
+        n => format!("The last {ROUNDS_MAX} rounds, {n} before"),
     };
     let mut sheet = Sheet::new(&title, (WIDTH, height));
     let y = |row: usize| TOP + ROW * row as f64 + ROW / 2.0;

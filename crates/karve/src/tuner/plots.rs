@@ -24,6 +24,27 @@ const BAR: f64 = 460.0;
 const MAP: (f64, f64) = (520.0, 300.0);
 /// The most settings that are drawn side by side, the best of them.
 const LINES_MAX: usize = 120;
+/// The width of a character of a label, about; and the most characters of a value.
+const CHAR: f64 = 6.8;
+const VALUE_CHARS: usize = 12;
+
+/// A label that fits into a width, with all of it as its title.
+fn fitted(text: &str, width: f64) -> String {
+    let room = (width / CHAR).max(2.0) as usize;
+    match text.chars().nth(room) {
+        None => escaped(text),
+        Some(_) => {
+            let cut: String = text.chars().take(room - 1).collect();
+            format!("{}…<title>{}</title>", escaped(&cut), escaped(text))
+        }
+    }
+}
+
+/// Each how many of these labels can be written into columns of a width.
+fn every(labels: &[String], width: f64) -> usize {
+    let longest = labels.iter().map(|label| label.chars().count().min(VALUE_CHARS)).max();
+    ((longest.unwrap_or(1) + 1) as f64 * CHAR / width).ceil().max(1.0) as usize
+}
 
 /// Writes the plots into a directory.
 pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
@@ -44,16 +65,16 @@ pub fn write(found: &TuneResult, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The plots of what an earlier run tried: names and pictures. Nothing for a single setting.
-pub fn of_ranking(ranking: &Ranking) -> Vec<(&'static str, String)> {
+/// The plots of what an earlier run tried. Nothing for a single setting.
+pub fn of_ranking(ranking: &Ranking) -> Vec<String> {
     let Some((grid, record)) = searched(ranking) else {
         return Vec::new();
     };
     let matters = search::importance(&grid, &record);
     vec![
-        ("Which knobs matter", render_importance(&grid, &matters)),
-        ("The best settings", render_settings(&grid, &record, &matters)),
-        ("The two knobs that matter most", render_pairs(&grid, &record, &matters)),
+        render_importance(&grid, &matters),
+        render_settings(&grid, &record, &matters),
+        render_pairs(&grid, &record, &matters),
     ]
 }
 
@@ -89,7 +110,8 @@ fn render_settings(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -
     let mut chart = Chart::new(title, (0.0, 1.0), (0.0, 1.0));
     let shown: Vec<usize> = matters.iter().take(KNOBS_MAX).map(|one| one.axis).collect();
     let wide = WIDTH - LEFT - RIGHT + 150.0;
-    let across = |at: usize| LEFT + wide * at as f64 / (shown.len().max(2) - 1) as f64;
+    let apart = wide / (shown.len().max(2) - 1) as f64;
+    let across = |at: usize| LEFT + apart * at as f64;
     let high = HEIGHT - TOP - 74.0;
     let up = |axis: usize, rank: u16| {
         let last = grid.axes()[axis].values().len().max(2) - 1;
@@ -115,10 +137,18 @@ fn render_settings(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -
         let every = axis.values().len().div_ceil(VALUES_MAX / 2).max(1);
         for (rank, value) in axis.values().iter().enumerate().filter(|(at, _)| at % every == 0) {
             let rank = u16::try_from(rank).unwrap_or(u16::MAX);
-            let label = escaped(value);
-            chart.text((x + 5.0, up(shown[n], rank) + 4.0), "start", &label);
+            let label = fitted(value, (apart - 8.0).min(VALUE_CHARS as f64 * CHAR));
+            // Lines go through it.
+            chart.put(&format!(
+                "<text class=\"halo\" x=\"{:.1}\" y=\"{:.1}\" stroke=\"#ffffff\" \
+                 stroke-width=\"4\" paint-order=\"stroke\">{label}</text>",
+                x + 5.0,
+                up(shown[n], rank) + 4.0
+            ));
         }
-        chart.text((x, HEIGHT - 14.0), "middle", &escaped(axis.name()));
+        // Neighbors are at different heights, so that each has the room of two.
+        let below = HEIGHT - if n % 2 == 0 { 28.0 } else { 10.0 };
+        chart.text((x, below), "middle", &fitted(axis.name(), 2.0 * apart - 8.0));
     }
     chart.finish()
 }
@@ -166,7 +196,7 @@ fn render_importance(grid: &Grid, matters: &[Importance]) -> String {
         Chart::new("Share of the variance that each knob alone explains", (0.0, 1.0), (0.0, 1.0));
     for (row, one) in matters.iter().take(KNOBS_MAX).enumerate() {
         let y = TOP + 12.0 + 26.0 * row as f64;
-        let name = escaped(grid.axes()[one.axis].name());
+        let name = fitted(grid.axes()[one.axis].name(), LEFT + 44.0);
         let x = LEFT + 60.0;
         chart.text((x - 8.0, y + 13.0), "end", &name);
         chart.put(&format!(
@@ -200,10 +230,13 @@ fn render_pairs(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> S
         let values = record.entries().iter().filter(here).filter_map(TriedSetting::value);
         values.min_by(f64::total_cmp)
     };
+    let labeled = every(&across.values()[..columns], cell.0);
     for column in 0..columns {
         let x = LEFT + column as f64 * cell.0;
-        let label = escaped(&across.values()[column]);
-        chart.text((x + cell.0 / 2.0, TOP + MAP.1 + 18.0), "middle", &label);
+        if column % labeled == 0 {
+            let label = fitted(&across.values()[column], VALUE_CHARS as f64 * CHAR);
+            chart.text((x + cell.0 / 2.0, TOP + MAP.1 + 18.0), "middle", &label);
+        }
         for row in 0..rows {
             let y = TOP + MAP.1 - (row + 1) as f64 * cell.1;
             let Some(value) = least(column, row) else {
@@ -217,18 +250,23 @@ fn render_pairs(grid: &Grid, record: &SearchRecord, matters: &[Importance]) -> S
                 cell.1 - 1.0,
                 COLORS[0]
             ));
+            if cell.0 < 5.0 * CHAR || cell.1 < 14.0 {
+                continue;
+            }
             let place = (x + cell.0 / 2.0, y + cell.1 / 2.0 + 4.0);
-            let ink = if near > 0.6 { "#ffffff" } else { "#222222" };
-            let label = format!("<tspan fill=\"{ink}\">{near:.2}</tspan>");
+            let label = match near > 0.6 {
+                true => format!("<tspan class=\"on-cell\" fill=\"#ffffff\">{near:.2}</tspan>"),
+                false => format!("{near:.2}"),
+            };
             chart.text(place, "middle", &label);
         }
     }
-    for row in 0..rows {
+    for row in (0..rows).step_by((14.0 / cell.1).ceil().max(1.0) as usize) {
         let y = TOP + MAP.1 - (row as f64 + 0.5) * cell.1 + 4.0;
-        chart.text((LEFT - 8.0, y), "end", &escaped(&up.values()[row]));
+        chart.text((LEFT - 8.0, y), "end", &fitted(&up.values()[row], LEFT - 12.0));
     }
     let below = (LEFT + MAP.0 / 2.0, TOP + MAP.1 + 38.0);
     chart.text(below, "middle", &escaped(across.name()));
-    chart.text((LEFT, TOP - 2.0), "end", &escaped(up.name()));
+    chart.text((4.0, TOP - 6.0), "start", &fitted(up.name(), LEFT + 60.0));
     chart.finish()
 }

@@ -33,9 +33,10 @@ const PROFILES_MAX: usize = 40;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("base.html", include_str!("templates/base.html.j2")),
     ("overview.html", include_str!("templates/overview.html.j2")),
+    ("compare.html", include_str!("templates/compare.html.j2")),
     ("campaign.html", include_str!("templates/campaign.html.j2")),
     ("parts.html", include_str!("templates/parts.html.j2")),
     ("round_page.html", include_str!("templates/round_page.html.j2")),
@@ -81,7 +82,7 @@ fn short_evidence(value: f64) -> String {
     if value < 1e4 { format!("{value:.1}") } else { format!("{value:.0e}") }
 }
 
-fn render(template: &str, values: Value) -> Result<String> {
+pub(super) fn render(template: &str, values: Value) -> Result<String> {
     let page = ENVIRONMENT.get_template(template).and_then(|found| found.render(values));
     page.map_err(|error| {
         CommandError::new(ErrorKind::Bug, format!("the page {template} is broken"))
@@ -90,7 +91,7 @@ fn render(template: &str, values: Value) -> Result<String> {
 }
 
 /// A picture for a page, which sets its colors.
-fn picture(svg: &str) -> Value {
+pub(super) fn picture(svg: &str) -> Value {
     Value::from_safe_string(chart::inlined(svg))
 }
 
@@ -116,12 +117,14 @@ pub(super) fn campaign(
     watch: &CampaignWatch,
     live: Option<&LiveView>,
     actions: PageActions,
+    others: &[String],
 ) -> Result<String> {
     let payload = watch.payload();
     let name = payload.campaign.campaign.clone();
     let page = context! {
         live => live.map(|live| Serde(live.clone())),
         actions => actions == PageActions::Yes,
+        others => others.to_vec(),
         live_url => format!("/c/{name}/events"),
         round_url => format!("/c/{name}/round/"),
         ..campaign_context(watch, &payload)
@@ -209,7 +212,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
     if let Some(svg) = reports::render_roofline(campaign) {
         pictures.insert("roofline", picture(&svg));
     }
-    let knobs: Vec<Value> = watch.knob_plots().iter().map(knob_part).collect();
+    let knobs: Vec<Value> = watch.knob_plots().iter().map(|svg| picture(svg)).collect();
     let (first, last) = (payload.profiles.first(), payload.profiles.last());
     let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
     let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
@@ -232,7 +235,10 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         gain => payload.campaign.gain(),
         times => times(payload),
         gain_note => gain_note(payload),
-        answer => answer(payload),
+        answer => match campaign.misstated_headline() {
+            Some(_) => "The log was changed after the campaign: do not trust its figures.".into(),
+            None => answer(payload),
+        },
         trend => pictures.get("trend"),
         kernels => plots::kernels(first, last).map(|svg| picture(&svg)),
         treemap => last.and_then(plots::treemap).map(|svg| picture(&svg)),
@@ -242,10 +248,6 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         plots => pictures,
         ineffective, turns, verdicts, knobs, sections,
     }
-}
-
-fn knob_part((name, svg): &(&'static str, String)) -> Value {
-    context! { name => *name, svg => picture(svg) }
 }
 
 /// The parts of a page that there is something in, for the table of contents.
@@ -275,7 +277,7 @@ fn sections(payload: &Payload, plots: &BTreeMap<&str, Value>, knobs: bool) -> Ve
 }
 
 /// The first sentence of a page: what got faster, by how much, and how sure.
-fn answer(payload: &Payload) -> String {
+pub(super) fn answer(payload: &Payload) -> String {
     let view = &payload.campaign;
     let op = payload.target.as_ref().map_or("The kernel", |target| target.op.as_str());
     if let (Some(headline), Some(_)) = (view.headline, &view.headline_over) {
@@ -300,7 +302,7 @@ fn answer(payload: &Payload) -> String {
     }
 }
 
-fn gain_note(payload: &Payload) -> String {
+pub(super) fn gain_note(payload: &Payload) -> String {
     let view = &payload.campaign;
     let ends = view.headline.and_then(|headline| Some((headline.low?, headline.high?)));
     let interval = ends.map(|(low, high)| format!("95% interval [{low:.3}, {high:.3}]"));
@@ -312,7 +314,7 @@ fn gain_note(payload: &Payload) -> String {
 }
 
 /// The metric before and after: of the final duel, or before it as estimated from the gains.
-fn times(payload: &Payload) -> Value {
+pub(super) fn times(payload: &Payload) -> Value {
     let view = &payload.campaign;
     let Some(shown) = &payload.final_comparison else {
         return context! { before => view.baseline, after => view.incumbent };

@@ -1,19 +1,21 @@
 //! The server: on loopback only, for browsers that know the token, and read-only unless the user
 //! allows more.
 
+use super::admission::{AccessToken, Admission};
 use super::campaigns::CampaignWatch;
+use super::connections::BoundedListener;
 use super::form::form_value;
 use super::pages::PageActions;
-use super::{assets, guard, live, pages};
-use crate::{config, inbox, loopback, project};
+use super::{assets, compare, guard, live, pages};
+use crate::{config, inbox, project};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path as UrlPath, Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -38,6 +40,8 @@ const PACE: Duration = Duration::from_millis(250);
 const STREAMS_MAX: usize = 64;
 /// Bytes of a form.
 const FORM_BYTES_MAX: usize = 64 << 10;
+/// Campaigns that a page offers for comparison, the newest.
+const OTHERS_MAX: usize = 20;
 /// Campaigns that are listed, the newest.
 const CAMPAIGNS_MAX: usize = 500;
 
@@ -53,9 +57,7 @@ pub enum Actions {
 struct Hub {
     root: PathBuf,
     repo: Option<Repo>,
-    token: String,
-    /// The name of the cookie: cookies do not know ports, and a host may have several servers.
-    cookie: String,
+    access: AccessToken,
     actions: Actions,
     /// Whether campaigns belong to the project, which takes a while to find out.
     members: Mutex<BTreeMap<String, bool>>,
@@ -75,8 +77,7 @@ pub async fn serve(
     let hub = Arc::new(Hub {
         root,
         repo,
-        token,
-        cookie: format!("karve_token_{port}"),
+        access: AccessToken::new(token, port),
         actions,
         members: Mutex::default(),
         watches: Mutex::default(),
@@ -88,6 +89,7 @@ pub async fn serve(
         .route("/c/{name}", get(campaign))
         .route("/c/{name}/payload.json", get(payload))
         .route("/c/{name}/events", get(events))
+        .route("/c/{name}/with/{other}", get(together))
         .route("/c/{name}/round/{number}", get(round))
         .route("/c/{name}/round/{number}/payload.json", get(round_payload))
         .route("/c/{name}/answer", post(answer))
@@ -98,6 +100,7 @@ pub async fn serve(
         .layer(middleware::from_fn_with_state(Arc::clone(&hub), guarded))
         .layer(axum::extract::DefaultBodyLimit::max(FORM_BYTES_MAX))
         .with_state(hub);
+    let listener = BoundedListener::new(listener);
     axum::serve(listener, app).await.context(|| "the server stopped".to_owned())
 }
 
@@ -130,82 +133,22 @@ fn told(error: &CommandError) -> String {
 
 /// Every request: from this host, by a page of this server, with the token.
 async fn guarded(State(hub): Shared, request: Request, next: Next) -> Response {
-    let mut response = match admission(&hub, &request) {
+    let mut response = match hub.access.admission(&request) {
         Admission::Granted => next.run(request).await,
-        Admission::WithToken => welcome(&hub, request.uri().path()),
+        Admission::WithToken => hub.access.welcome(request.uri().path()),
         Admission::Refused(status, why) => refusal(status, why),
     };
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, assets::SERVER_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
+        // With less, browsers do not say that a form is of this page.
+        (REFERRER_POLICY, "same-origin"),
         (CACHE_CONTROL, "no-store"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// What becomes of a request.
-enum Admission {
-    Granted,
-    /// The address has the token.
-    WithToken,
-    Refused(StatusCode, &'static str),
-}
-
-fn admission(hub: &Hub, request: &Request) -> Admission {
-    let headers = request.headers();
-    let host = header(headers, HOST.as_str());
-    if !host.is_some_and(is_loopback) {
-        let why = "this server answers only to 127.0.0.1 and localhost; use \"ssh -L\" from afar";
-        return Admission::Refused(StatusCode::FORBIDDEN, why);
-    }
-    let origin = header(headers, ORIGIN.as_str());
-    let own = host.map(|host| format!("http://{host}"));
-    let is_own = origin.is_none_or(|origin| Some(origin) == own.as_deref());
-    if !is_own || request.method() == Method::POST && origin.is_none() {
-        return Admission::Refused(StatusCode::FORBIDDEN, "the request comes from another page");
-    }
-    let is_token = |given: &str| loopback::is_same(given.as_bytes(), hub.token.as_bytes());
-    let query = request.uri().query().unwrap_or_default();
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    match pairs.find(|(name, _)| *name == "token") {
-        Some((_, given)) if is_token(given) => return Admission::WithToken,
-        Some(_) => return Admission::Refused(StatusCode::UNAUTHORIZED, "the token is wrong"),
-        None => {}
-    }
-    let cookies = header(headers, COOKIE.as_str()).unwrap_or_default();
-    let mut cookies = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-    match cookies.any(|(name, value)| name == hub.cookie && is_token(value)) {
-        true => Admission::Granted,
-        false => {
-            let why = "open the address that \"karve serve\" printed: it has the token";
-            Admission::Refused(StatusCode::UNAUTHORIZED, why)
-        }
-    }
-}
-
-/// Puts the token into a cookie, and out of the address.
-fn welcome(hub: &Hub, path: &str) -> Response {
-    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", hub.cookie, hub.token);
-    let to = if path.starts_with("//") { "/" } else { path };
-    let headers = [(LOCATION, to.to_owned()), (SET_COOKIE, cookie)];
-    (StatusCode::SEE_OTHER, headers).into_response()
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Whether a host header names this host: another name could lead here by a trick with DNS.
-fn is_loopback(host: &str) -> bool {
-    let names = ["localhost", "127.0.0.1", "[::1]"];
-    let is_port = |port: &str| {
-        port.is_empty() || port.strip_prefix(':').is_some_and(|n| n.parse::<u16>().is_ok())
-    };
-    names.iter().any(|name| host.strip_prefix(name).is_some_and(is_port))
 }
 
 impl Hub {
@@ -324,7 +267,30 @@ async fn campaign(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Respons
             Actions::Allowed => PageActions::Yes,
             Actions::ReadOnly => PageActions::No,
         };
-        pages::campaign(&watch, live::view(&watch).as_ref(), actions).map(|page| Some(html(page)))
+        let others = hub.dirs()?.into_iter().map(|dir| dir.name()).filter(|other| *other != name);
+        let others: Vec<String> = others.take(OTHERS_MAX).collect();
+        let live = live::view(&watch);
+        pages::campaign(&watch, live.as_ref(), actions, &others).map(|page| Some(html(page)))
+    })
+    .await
+}
+
+/// Two campaigns side by side.
+async fn together(
+    State(hub): Shared,
+    UrlPath((name, other)): UrlPath<(String, String)>,
+) -> Response {
+    in_background(move || {
+        let mut sides = Vec::new();
+        for name in [&name, &other] {
+            let Some(watch) = hub.watch(name)? else {
+                return Ok(None);
+            };
+            // One at a time, so that no two requests wait for each other.
+            let side = compare::side(&locked(&watch));
+            sides.push(side);
+        }
+        compare::page(&sides).map(|page| Some(html(page)))
     })
     .await
 }
@@ -472,27 +438,4 @@ async fn css() -> Response {
 async fn script() -> Response {
     let kind = [(CONTENT_TYPE, "text/javascript; charset=utf-8")];
     (kind, Body::from(assets::SCRIPT.as_str())).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_this_host_are_answered() {
-        for host in ["127.0.0.1:7", "localhost", "localhost:80", "[::1]:80", "127.0.0.1"] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in [
-            "evil.example",
-            "localhost.evil.example:7",
-            "127.0.0.1.nip.io",
-            "",
-            "[::2]",
-            "[::1].evil.example",
-            "localhost:80@evil.example",
-        ] {
-            assert!(!is_loopback(host), "{host}");
-        }
-    }
 }

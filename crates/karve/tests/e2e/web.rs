@@ -1,6 +1,7 @@
 //! Pages of campaigns: what a browser shows, and whom the server refuses.
 
 mod browser;
+mod hostile;
 
 use crate::e2e::lab::{Lab, Running, wait_until};
 use browser::Browser;
@@ -103,6 +104,7 @@ fn only_a_browser_of_this_host_with_the_token_is_answered() {
     assert_eq!(status, 200);
     assert!(text.contains("content-security-policy: default-src 'none'"), "{text}");
     lab.karve(&["serve", "--at", "0.0.0.0:0"]).ends(2).complains(&["other hosts", "--at"]);
+    lab.karve(&["serve", "--at", "example.org:1"]).ends(2).complains(&["localhost:PORT"]);
 }
 
 #[test]
@@ -268,26 +270,34 @@ fn check_page(browser: &mut Browser, lab: &Lab) {
 }
 
 #[test]
-fn what_an_agent_wrote_is_shown_as_text() {
-    let lab = Lab::new("gains");
-    let evil = "<script>document.title='owned'</script><img src=x onerror=alert(1)>";
-    lab.replace("script/round-1/propose.sh", "halve the work", evil);
-    lab.commit();
-    lab.karve(&["run", "--yes"]).ends(0);
-    let file = lab.beside("report.html");
-    lab.karve(&["report", "--html", &file.display().to_string()]).ends(0);
-    let page = std::fs::read_to_string(&file).unwrap();
-    assert!(!page.contains("<script>document") && !page.contains("<img"), "it is not escaped");
-    assert!(!page.contains('\u{1b}'));
+fn two_campaigns_are_compared_side_by_side() {
+    let lab = finished("gains");
+    lab.karve(&["run", "--yes", "--campaign", "again", "--rounds", "1"]).ends(0);
     let served = serve(&lab, &[]);
-    for path in ["/", "/c/toy", "/c/toy/round/1", "/c/toy/payload.json"] {
-        let (status, text) = served.gets(path);
-        assert_eq!(status, 200, "{path}");
-        assert!(!text.contains("<img src=x"), "{path}");
+    let (_, page) = served.gets("/c/toy");
+    assert!(page.contains("href=\"/c/toy/with/again\""), "{page}");
+    let (status, page) = served.gets("/c/toy/with/again");
+    assert_eq!(status, 200, "{page}");
+    let reports = ["toy", "again"]
+        .map(|name| lab.karve(&["report", "--json", "--campaign", name]).ends(0).json());
+    for report in &reports {
+        let ratio = report["campaign"]["headline"]["ratio"].as_f64().unwrap();
+        assert!(page.contains(&format!("{ratio:.3}x")), "{ratio}: {page}");
+    }
+    assert_eq!(page.matches("<svg ").count(), 2, "both trends");
+    assert!(page.contains("<td>n=1</td>") && !page.contains("n=3"), "{page}");
+    assert!(page.contains("karve bench "), "{page}");
+    for path in ["/c/toy/with/none", "/c/none/with/toy", "/c/toy/with/..%2f..%2fetc"] {
+        assert_eq!(served.gets(path).0, 404, "{path}");
     }
     let Some(mut browser) = Browser::start() else { return };
-    browser.opens(&format!("file://{}", file.display()));
-    assert_ne!(browser.value("document.title"), json!("owned"));
+    browser.opens(&served.address);
+    for size in [(1280, 800), (390, 844)] {
+        browser.looks(size, "dark");
+        browser.opens(&format!("http://{}/c/toy/with/again", served.host));
+        let fits = "document.documentElement.scrollWidth <= innerWidth";
+        assert_eq!(browser.value(fits), json!(true), "{size:?}");
+    }
     assert_eq!(browser.problems(), Vec::<String>::new());
 }
 
@@ -295,7 +305,10 @@ fn what_an_agent_wrote_is_shown_as_text() {
 fn plots_are_files_too() {
     let lab = finished("gains");
     let dir = lab.beside("plots");
-    lab.karve(&["report", "--svg", &dir.display().to_string()]).ends(0).shows(&["plots in"]);
+    let to = dir.display().to_string();
+    lab.karve(&["report", "--svg", &to]).ends(0).shows(&["plots in"]);
+    let written = lab.karve(&["report", "--svg", &to, "--json"]).ends(0).json();
+    assert!(written["svg"]["files"].as_array().unwrap().contains(&json!("trend.svg")));
     for name in ["trend.svg", "cases.svg", "lineage.svg", "round-1-1-evidence.svg"] {
         let svg = std::fs::read_to_string(dir.join(name)).unwrap();
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{name}");
