@@ -14,6 +14,10 @@ pub const RIGHT: f64 = 210.0;
 pub const TOP: f64 = 44.0;
 /// The space below it.
 pub const BOTTOM: f64 = 52.0;
+
+/// The height of a label, and how many find a place of their own.
+const LABEL: f64 = 14.0;
+const LABELS_MAX: u32 = 20;
 /// A color-blind safe palette.
 pub const COLORS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 
@@ -24,12 +28,14 @@ pub struct Chart {
     y: (f64, f64),
     body: String,
     legends: u32,
+    /// How high the labels of levels are.
+    labels: Vec<f64>,
 }
 
 impl Chart {
     /// An empty chart with a title and the ranges of both axes.
     pub fn new(title: &str, x: (f64, f64), y: (f64, f64)) -> Self {
-        let mut chart = Self { x, y, body: String::new(), legends: 0 };
+        let mut chart = Self { x, y, body: String::new(), legends: 0, labels: Vec::new() };
         chart.text(
             (LEFT, TOP - 18.0),
             "start",
@@ -110,7 +116,18 @@ impl Chart {
     pub fn level(&mut self, y: f64, color: &str, label: &str) {
         let (from, to) = (self.at((self.x.0, y)), self.at((self.x.1, y)));
         self.stroke([from, to], &format!("stroke=\"{color}\" stroke-dasharray=\"2 3\""));
-        self.text((to.0 - 4.0, to.1 - 5.0), "end", label);
+        let y = self.free_label(to.1 - 5.0);
+        self.labels.push(y);
+        self.text((to.0 - 4.0, y), "end", label);
+    }
+
+    /// The nearest height for a label where no other label is.
+    fn free_label(&self, wanted: f64) -> f64 {
+        let inside = |y: &f64| (TOP + LABEL..HEIGHT - BOTTOM).contains(y);
+        let is_free = |y: &f64| self.labels.iter().all(|taken| (taken - y).abs() >= LABEL);
+        let steps = (1..=LABELS_MAX).flat_map(|step| [f64::from(step), -f64::from(step)]);
+        let others = steps.map(|step| wanted + step * LABEL).filter(inside);
+        std::iter::once(wanted).chain(others).find(is_free).unwrap_or(wanted)
     }
 
     /// The band between two levels.
@@ -268,4 +285,22 @@ pub fn escaped(text: &str) -> String {
     let clean: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
     let clean = clean.replace('&', "&amp;").replace('<', "&lt;");
     clean.replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_near_levels_do_not_overlap() {
+        let mut chart = Chart::new("levels", (0.0, 1.0), (0.0, 1.0));
+        for n in 0..6 {
+            chart.level(0.98 + f64::from(n) / 1_000.0, "#000", "near the top");
+            chart.level(f64::from(n) / 1_000.0, "#000", "near the bottom");
+        }
+        let mut heights = chart.labels.clone();
+        heights.sort_by(f64::total_cmp);
+        assert!(heights.windows(2).all(|two| two[1] - two[0] >= LABEL), "{heights:?}");
+        assert!(heights.iter().all(|y| (0.0..HEIGHT - BOTTOM).contains(y)), "{heights:?}");
+    }
 }
