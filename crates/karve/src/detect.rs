@@ -25,6 +25,7 @@ mod words;
 pub use manifest::propose_from_manifest;
 pub use models::{ModelTask, find_model_task, model_as_kernel, render_model_task};
 pub use questions::{SetupQuestion, apply_answer, questions};
+pub use recipe::METRIC_WISH;
 pub use render::render_karve_toml;
 pub use request::{WordedTarget, read_words};
 pub use trial::{BenchAttempt, attempts, read_output, without_case};

@@ -145,6 +145,10 @@ fn measured(files: &FileListing<'_>, recipe: ProjectRecipe) -> ProjectRecipe {
     measured_by(&sources, recipe)
 }
 
+/// What is said as long as nothing is known about the output.
+pub const METRIC_WISH: &str =
+    "The benchmark must print METRIC time_ms=<number> case=<name> for each case.";
+
 /// The same for these sources of the benchmark.
 fn measured_by(sources: &[(&str, &str)], mut recipe: ProjectRecipe) -> ProjectRecipe {
     recipe.format = OutputFormat::MetricLines.name();
@@ -158,8 +162,7 @@ fn measured_by(sources: &[(&str, &str)], mut recipe: ProjectRecipe) -> ProjectRe
         Some((*path, *text, printed::find(&printed::lines_of_source(text))?))
     });
     let Some((path, text, found)) = lines else {
-        let wish = "The benchmark must print METRIC time_ms=<number> case=<name> for each case.";
-        recipe.why.push(wish.to_owned());
+        recipe.why.push(METRIC_WISH.to_owned());
         return recipe;
     };
     recipe.why.push(format!("{path} prints lines like \"{}\".", found.pattern));

@@ -246,6 +246,16 @@ fn a_crate_with_a_plain_benchmark_passes_doctor() {
 }
 
 #[test]
+fn what_a_benchmark_prints_is_found_by_running_it() {
+    let lab = Lab::of_project("cargo-plain");
+    let bench = "benches/distance.rs";
+    lab.replace(bench, "distance/{n}: {:.1} us", "distance of {n} letters: {:.1} us").commit();
+    let said = karve(&lab, &["init", "--yes"]).ends(0);
+    said.complains(&["prints lines like \"distance of {case} letters: {time_us} us"]);
+    assert!(!lab.read("karve.toml").contains("must print METRIC"));
+}
+
+#[test]
 fn a_numpy_script_passes_doctor() {
     by_default(initialized as fn(&CpuProject) -> Option<Lab>, passes_doctor)(&NUMPY);
 }

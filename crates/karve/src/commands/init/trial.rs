@@ -2,7 +2,7 @@
 //! works: in a clean worktree of HEAD, in the sandbox.
 
 use crate::config::{CharterTime, Overrides};
-use crate::detect::{self, BenchAttempt, ConfigProposal};
+use crate::detect::{self, BenchAttempt, ConfigProposal, METRIC_WISH};
 use crate::{config, session, ui};
 use karve_core::charter::Charter;
 use karve_harness::commands::{CommandVariant, Harness};
@@ -123,6 +123,11 @@ impl Trial<'_> {
             let start = Instant::now();
             match self.attempt(proposal, &attempt, built)? {
                 Ok(()) => {
+                    if let Some(pattern) = &proposal.pattern
+                        && let Some(wish) = proposal.why.iter_mut().find(|why| *why == METRIC_WISH)
+                    {
+                        *wish = format!("The benchmark prints lines like \"{pattern}\".");
+                    }
                     let cases = counted(proposal.cases.len(), "case");
                     let took = start.elapsed();
                     let mut why = format!("It was run: {cases} in {:.1} s.", took.as_secs_f64());
