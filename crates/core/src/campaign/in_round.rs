@@ -9,7 +9,7 @@ use super::{
 };
 use crate::campaign::strategy;
 use crate::hypothesis::{Candidate, Hypothesis, HypothesisDigest};
-use crate::integrity::Transfer;
+use crate::integrity::{Transfer, allowed_round};
 use crate::lineage::KeptCommit;
 use crate::measurement::{Block, Gate};
 use crate::policy::StopRule;
@@ -257,7 +257,10 @@ impl Campaign {
             let same_parent = summary.parent == round.parent;
             let undecided = matches!(summary.verdict, Verdict::Undecided { .. });
             let of_code = new.config.is_empty() && !new.sweep;
-            (of_code || same_parent) && !(same_parent && undecided)
+            // What a person allowed is submitted again.
+            let is_allowed =
+                self.answers().iter().any(|answer| allowed_round(answer) == Some(summary.number));
+            (of_code || same_parent) && !(same_parent && undecided) && !is_allowed
         };
         let gist = HypothesisDigest::of(new);
         // Another try at an item of the agenda applies the same entry in another way.

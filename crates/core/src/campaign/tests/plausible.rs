@@ -372,9 +372,13 @@ fn a_person_may_allow_what_nothing_proves_and_the_log_says_so() {
     let mut stored = log[..settled].to_vec();
     let answer = Event::Answered { round: 1, text: "allow 1: I read the diff".into() };
     stored.push(Record { seq: settled as u64, event: answer, ..log[settled - 1].clone() });
+    // It is stated again as it was, which is no duplicate now.
+    let stated = edit(&mut script, 1).hypothesis.clone();
+    edit(&mut script, 2).hypothesis = stated;
     let (campaign, _) = resume(&script, &stored);
     assert!(is_unproven(&verdicts(&campaign)[0]));
     assert!(verdicts(&campaign)[1].keeps(), "{:?}", verdicts(&campaign));
+    assert_eq!(campaign.rounds()[1].refused, Vec::<String>::new());
 }
 
 #[test]
