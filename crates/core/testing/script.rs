@@ -56,7 +56,7 @@ pub(crate) struct CampaignScript {
     pub(crate) advice: ReviewAdvice,
     /// How much faster a second build of the same commit is: 1 on a trustworthy host.
     pub(crate) copy_speed: f64,
-    /// How fast each baseline is, relative to the original; 0 if it is not correct.
+    /// Speeds of baselines over the original; 0: not correct; negative: fails after a round.
     pub(crate) baselines: Vec<f64>,
     /// Whether only what is reported becomes shorter, but not the command.
     pub(crate) clock_lies: bool,
@@ -405,9 +405,9 @@ impl CampaignScript {
             | DuelName::Control(_)
             | DuelName::Original { .. }
             | DuelName::Final => None,
-            DuelName::Baseline { baseline, .. } => {
-                (self.baselines[baseline as usize] == 0.0).then_some(0)
-            }
+            DuelName::Baseline { baseline, after } => (-1e9 * f64::from(after)..=0.0)
+                .contains(&self.baselines[baseline as usize])
+                .then_some(0),
         };
         if fails_at == Some(step.block) {
             return Event::BlockFailed {
@@ -431,7 +431,7 @@ impl CampaignScript {
                 ControlKind::Same => self.copy_speed,
                 ControlKind::Slower => 1.0 / CONTROL_SLOWDOWN,
             },
-            DuelName::Baseline { baseline, .. } => 1.0 / self.baselines[baseline as usize],
+            DuelName::Baseline { baseline, .. } => 1.0 / self.baselines[baseline as usize].abs(),
             DuelName::Round { .. } | DuelName::Original { .. } | DuelName::Final => 1.0,
         };
         let asleep = match step.duel {

@@ -47,37 +47,55 @@ impl Campaign {
             duels.iter().find(|duel| duel.baseline as usize == at).copied().cloned()
         };
         let found: Vec<Option<BaselineDuel>> = (0..n).map(|at| of(&shown, at)).collect();
-        let speedups: Vec<Option<Estimate>> =
-            found.iter().map(|duel| speedup(duel.as_ref())).collect();
-        let fastest = verdict::fastest_baseline(&speedups);
         let original = self.baselines_beside(self.base_commit());
+        let starts: Vec<Option<Estimate>> =
+            (0..n).map(|at| speedup(of(&original, at).as_ref())).collect();
+        let speedups: Vec<Option<Estimate>> = (found.iter().zip(&starts))
+            .map(|(duel, start)| speedup(duel.as_ref()).or_else(|| self.implied(duel, *start)))
+            .collect();
+        let fastest = verdict::fastest_baseline(&speedups);
         let rows = charter.baselines.iter().zip(found).enumerate();
         rows.map(|(at, (baseline, duel))| {
             let comparison = duel.as_ref().and_then(|duel| duel.result.as_ref().ok());
-            let start = speedup(of(&original, at).as_ref());
             BaselineView {
                 name: baseline.name.clone(),
                 what: baseline.kernel.describe(),
                 state: match duel.as_ref().map(|duel| &duel.result) {
                     None => "open",
+                    Some(_) if fastest == Some(at) => "fastest",
                     Some(Err(_)) => "not correct",
-                    Some(Ok(_)) if fastest == Some(at) => "fastest",
                     Some(Ok(_)) => "measured",
                 },
-                why: duel.as_ref().and_then(|duel| self.baseline_failure(duel)),
+                why: duel.as_ref().and_then(|duel| self.baseline_failure(duel, speedups[at])),
                 speedup: speedups[at],
                 value: comparison.and_then(|of| self.visible_mean(of, |case| case.parent_median)),
                 ours: comparison.and_then(|of| self.visible_mean(of, |case| case.candidate_median)),
-                over_original: start.map(|start| 1.0 / start.ratio),
+                over_original: starts[at].map(|start| 1.0 / start.ratio),
                 commit: duel.map(|duel| duel.commit),
             }
         })
         .collect()
     }
 
-    /// Why a baseline does not count. What a test on a hidden case wrote is not shown.
-    fn baseline_failure(&self, duel: &BaselineDuel) -> Option<String> {
-        Some(strategy::shown_gate(self, duel.result.as_ref().err()?).describe())
+    /// Our speedup over a baseline that was correct beside the original and failed beside the final
+    /// kernel: what both showed over the original says it, so that a failure cannot make ours look
+    /// faster.
+    fn implied(&self, duel: &Option<BaselineDuel>, start: Option<Estimate>) -> Option<Estimate> {
+        duel.as_ref()?.result.as_ref().err()?;
+        let ours = self.final_comparison()?.overall.ratio;
+        Some(Estimate { ratio: ours * start?.ratio, low: None, high: None })
+    }
+
+    /// Why a baseline failed. What a test on a hidden case wrote is not shown.
+    fn baseline_failure(&self, duel: &BaselineDuel, implied: Option<Estimate>) -> Option<String> {
+        let why = strategy::shown_gate(self, duel.result.as_ref().err()?).describe();
+        Some(match implied {
+            None => why,
+            Some(_) => format!(
+                "it was correct beside the original, and failed at the end ({why}); the speedup \
+                 over it follows from that duel"
+            ),
+        })
     }
 
     fn visible_mean(

@@ -98,13 +98,11 @@ impl BaselinePlace<'_> {
 
     fn check_name(&self, name: &str) -> Result<()> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        match name.len() <= 40 && name.chars().all(plain) {
+        match (1..=40).contains(&name.len()) && name.chars().all(plain) {
             true => Ok(()),
             false => Err(self
                 .error(format!("`{}` is not a valid name of a baseline", shown(name)))
-                .hint(
-                    "use at most 40 letters, digits, -, _ and . in the name of [baselines.NAME]",
-                )),
+                .hint("use 1 to 40 letters, digits, -, _ and . in the name of [baselines.NAME]")),
         }
     }
 

@@ -50,6 +50,23 @@ fn baselines_meet_the_original_first_and_the_final_kernel_last() {
 }
 
 #[test]
+fn a_fast_baseline_that_fails_at_the_end_still_counts() {
+    let (campaign, _) = play(&with_baselines(&[2.0], &[0.5, -4.0]));
+    let view = campaign.view();
+    assert_eq!(view.headline_over.as_deref(), Some("b1"));
+    let headline = view.headline.unwrap();
+    assert!((headline.ratio - 0.5).abs() < 0.01 && headline.low.is_none(), "{headline:?}");
+    assert_eq!(view.baselines[1].state, "fastest");
+    let why = view.baselines[1].why.as_deref().unwrap();
+    assert!(why.starts_with("it was correct beside the original, and failed at the end"), "{why}");
+    // A slow one does not matter.
+    let (campaign, _) = play(&with_baselines(&[2.0], &[-0.5, 1.6]));
+    let view = campaign.view();
+    assert_eq!(view.headline_over.as_deref(), Some("b1"));
+    assert_eq!(view.baselines[0].state, "not correct");
+}
+
+#[test]
 fn a_campaign_that_keeps_nothing_measures_its_baselines_once() {
     let (campaign, log) = play(&with_baselines(&[0.9], &[0.5, 1.6]));
     assert_eq!(met(&log), [(0, 0), (1, 0)]);
