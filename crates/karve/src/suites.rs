@@ -15,6 +15,7 @@ use karve_core::charter::Charter;
 use karve_core::comparison::Estimate;
 use karve_core::payload::Follower;
 use karve_core::suite::{SuiteScore, suite_score};
+use karve_core::view::BaselineView;
 use serde::Serialize;
 
 /// Where a task stands.
@@ -58,7 +59,7 @@ pub struct TaskFigures {
     /// The kernel that the campaign started from: the geometric mean over the visible cases.
     pub start: Option<f64>,
     /// The named baselines, if there are any.
-    pub baselines: Vec<BaselineCell>,
+    pub baselines: Vec<BaselineView>,
     /// The best kernel.
     pub ours: Option<f64>,
     /// Its speedup, with the interval.
@@ -79,17 +80,6 @@ pub struct TaskFigures {
     pub tokens: u64,
     /// US dollars, as far as agents report them.
     pub usd: f64,
-}
-
-/// A named baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BaselineCell {
-    /// Its name.
-    pub name: String,
-    /// Its reading, if it was measured.
-    pub value: Option<f64>,
-    /// Where it stands.
-    pub state: String,
 }
 
 /// The whole page.
@@ -128,14 +118,12 @@ impl TaskFigures {
         let view = campaign.view();
         let figures = VersionFigures::of(campaign, view.best_round);
         let same = Estimate { ratio: view.gain(), low: None, high: None };
-        let json = serde_json::to_value(&view).unwrap_or_default();
-        let ours = campaign.aggregate_at(view.gain()).or(view.incumbent);
         Some(Self {
             device: device_name(charter),
             unit: view.metric.1.clone(),
             start: view.baseline,
-            baselines: baselines(&json["baselines"]),
-            ours,
+            baselines: view.baselines,
+            ours: view.incumbent,
             speedup: view.headline.unwrap_or(same),
             confirmed: view.confirmed,
             share: figures.bound_share().or(view.peak_share),
@@ -172,17 +160,6 @@ pub fn device_name(charter: &Charter) -> String {
     named.unwrap_or(&charter.target.device).clone()
 }
 
-fn baselines(listed: &serde_json::Value) -> Vec<BaselineCell> {
-    let cell = |one: &serde_json::Value| {
-        Some(BaselineCell {
-            name: one["name"].as_str()?.to_owned(),
-            value: one["value"].as_f64(),
-            state: one["state"].as_str().unwrap_or_default().to_owned(),
-        })
-    };
-    listed.as_array().into_iter().flatten().filter_map(cell).collect()
-}
-
 /// How long devices worked: those elsewhere, or this one in every step that asks nobody.
 fn device_ms(campaign: &Campaign, records: &[Record]) -> u64 {
     let elsewhere: Vec<u64> = campaign.devices().map(|used| used.busy_ms).collect();
@@ -208,10 +185,16 @@ mod tests {
             device: "cpu".into(),
             unit: "us".into(),
             start: Some(100.0),
-            baselines: vec![BaselineCell {
+            baselines: vec![BaselineView {
                 name: "eager|x".into(),
+                what: "reference_fn of reference.py".into(),
+                state: "open",
+                why: None,
+                commit: None,
+                speedup: None,
                 value: None,
-                state: "open".into(),
+                ours: None,
+                over_original: None,
             }],
             ours: Some(100.0 / ratio),
             speedup: Estimate { ratio, low: Some(ratio - 0.1), high: Some(ratio + 0.1) },

@@ -168,6 +168,10 @@ impl TaskExportArgs {
     }
 
     fn write_one(&self, path: &Path, text: &str) -> Result<()> {
+        if path.exists() && !path.is_file() {
+            return Err(CommandError::usage(format!("{} is not a plain file", path.display()))
+                .hint("name another place with --out"));
+        }
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.and_then(|()| fs::write(path, text))
             .context(|| format!("cannot write {}", path.display()))

@@ -9,11 +9,12 @@ use crate::suites::{
 use crate::{session, ui, web};
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::files;
 use karve_os::process::{self, Command, Exit, StopFlag};
 use karve_os::text::{counted, safe};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -311,16 +312,11 @@ impl SuiteRun<'_> {
         for (name, text) in
             [("suite.json", &json), ("suite.md", &render_markdown(&page)), ("suite.html", &html)]
         {
-            write(&self.out.join(name), text)?;
+            files::write_atomic(&self.out.join(name), text.as_bytes())
+                .map_err(|error| error.hint("name another directory with --out DIR"))?;
         }
         Ok(page)
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text)
-        .context(|| format!("cannot write {}", path.display()))
-        .map_err(|error| error.hint("name another directory with --out DIR"))
 }
 
 /// Why a run failed, by its last error.

@@ -124,6 +124,7 @@ fn named(dirs: Vec<(String, PathBuf)>, suite: &str) -> Result<Vec<SuiteTask>> {
     let mut taken = BTreeSet::new();
     let mut tasks: Vec<SuiteTask> = Vec::new();
     for (name, dir) in dirs {
+        let dir = files::settled(&dir);
         if tasks.iter().any(|task| task.dir == dir) {
             continue;
         }
@@ -180,6 +181,8 @@ mod tests {
         assert_eq!(names(&["all/b"], here), ["s-b"]);
         write(here, "list.txt", "# two\nall/b\n\nall/gone\nall/b\n");
         assert_eq!(names(&["list.txt"], here), ["s-all-b", "s-all-gone"]);
+        std::os::unix::fs::symlink(here.join("all/b"), here.join("linked")).unwrap();
+        assert_eq!(names(&["all/b", "linked", "all/../all/b"], here), ["s-b"]);
         let fails = |path: &str, suite: &str| {
             find_tasks(&[PathBuf::from(path)], here, suite).unwrap_err().to_string()
         };
