@@ -13,12 +13,20 @@ use karve_core::measurement::{FailureCategory, Gate};
 /// Bytes that a candidate may hold beyond twice the incumbent's: a context and a workspace.
 const BEYOND_MAX: u64 = 1 << 30;
 
+/// Others can fail for want of memory where less than this part of it is free.
+const FREE_PART: u64 = 8;
+
+/// Whether others may have failed because so little of all memory was free.
+fn is_scarce(free: u64, total: u64) -> bool {
+    free < total / FREE_PART
+}
+
 /// Whether a candidate holds too much, next to what the incumbent holds.
 fn is_too_much(candidate: u64, incumbent: u64) -> bool {
     candidate > incumbent.saturating_mul(2).saturating_add(BEYOND_MAX)
 }
 
-/// Ends processes that can no longer be used, and tells whether the candidate's held too much.
+/// Whether the candidate's processes held too much. Ends all of them if memory is scarce.
 pub(super) fn find<'a>(
     buffers: &KernelBuffers,
     candidates: impl IntoIterator<Item = &'a mut KernelWorker>,
@@ -27,7 +35,10 @@ pub(super) fn find<'a>(
 ) -> Option<Gate> {
     let stage = buffers.stage()?;
     let free = || stage.here().and_then(|opened| opened.gpu().memory()).ok();
-    let (before, _) = free()?;
+    let (before, total) = free()?;
+    if !is_scarce(before, total) {
+        return None;
+    }
     candidates.into_iter().for_each(KernelWorker::end);
     let (between, _) = free()?;
     incumbents.into_iter().for_each(KernelWorker::end);
@@ -68,6 +79,13 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn where_memory_is_free_something_else_failed() {
+        assert!(is_scarce(0, 139 * GIB));
+        assert!(is_scarce(17 * GIB, 139 * GIB));
+        assert!(!is_scarce(18 * GIB, 139 * GIB));
+    }
 
     #[test]
     fn only_a_candidate_with_much_more_is_the_reason() {
