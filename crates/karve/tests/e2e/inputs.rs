@@ -127,7 +127,6 @@ fn the_inputs_of_a_module_are_asked_once_and_drawn_by_karve() {
     // The log tells it again, and so does a command outside the campaign.
     lab.karve(&["verify"]).ends(0);
     lab.karve(&["check"]).ends(0);
-    lab.karve(&["run", "--yes", "--rounds", "2"]);
 }
 
 #[test]

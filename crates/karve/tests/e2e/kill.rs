@@ -158,7 +158,7 @@ fn dies_inside_steps(seed: u64, kills: &mut BTreeMap<String, u32>) {
 
 #[test]
 fn killed_inside_its_steps_it_comes_to_the_same_end() {
-    let campaigns = by_default(2, 40);
+    let campaigns = by_default(1, 40);
     let mut kills = BTreeMap::new();
     for seed in 0..campaigns {
         dies_inside_steps(seed, &mut kills);
