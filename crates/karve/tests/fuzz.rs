@@ -21,6 +21,8 @@ mod counting;
 mod mutate;
 #[path = "fuzz/readers.rs"]
 mod readers;
+#[path = "fuzz/tasks.rs"]
+mod tasks;
 
 use readers::FuzzedReader;
 use std::collections::BTreeMap;
@@ -198,7 +200,8 @@ readers! {
     event_log config benchmark_output profiler_text profiler_database profiler_report call_counts
     agent_answer agent_output session_log model_stream workflow_message mcp worker_message
     module_inputs git_answer source_file detected_project primus_manifest knowledge_entry
-    knowledge_page plan csv knobs tuning_space packed_space bundle_archive expression device_table
+    knowledge_page plan csv knobs tuning_space packed_space bundle_archive imported_task expression
+    device_table
 }
 
 #[test]

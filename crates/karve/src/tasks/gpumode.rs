@@ -103,8 +103,9 @@ fn draft_of(
     draft.editable = vec![SUBMISSION.into()];
     draft.constraints = vec![first_line(&task.description)];
     draft.constraints.retain(|line| !line.is_empty());
-    draft.command_s =
-        Some(task.test_timeout.unwrap_or(TIMEOUT_S) + task.ranked_timeout.unwrap_or(TIMEOUT_S));
+    let [test, ranked] =
+        [task.test_timeout, task.ranked_timeout].map(|limit| limit.unwrap_or(TIMEOUT_S));
+    draft.command_s = Some(test.saturating_add(ranked));
     draft.notes = notes;
     draft.files.extend(parts);
     Ok(draft)

@@ -2,6 +2,7 @@
 //!
 //! A reader of several formats takes the format from the first byte of its input.
 
+use super::tasks::{imported_task, task_seeds};
 use karve::config::{self, CharterTime, Overrides};
 use karve::detect::{self, ProjectFiles};
 use karve::library::dialects::{self, KnowledgeFormat, SourcePage};
@@ -85,6 +86,7 @@ table! {
     tuning_space 400 space_seeds,
     packed_space 300 packed_seeds,
     bundle_archive 300 bundle_seeds,
+    imported_task 300 task_seeds,
     expression 3_000 expression_seeds,
     device_table 300 device_seeds,
 }
@@ -106,12 +108,12 @@ fn files(dir: &str) -> Vec<PathBuf> {
 }
 
 /// A valid input of the format with this number.
-fn of_format(format: usize, text: impl AsRef<[u8]>) -> Vec<u8> {
+pub(super) fn of_format(format: usize, text: impl AsRef<[u8]>) -> Vec<u8> {
     [&[format as u8], text.as_ref()].concat()
 }
 
 /// The format of an input, and the rest as text.
-fn format_and_text<T: Copy>(bytes: &[u8], formats: &[T]) -> (T, String) {
+pub(super) fn format_and_text<T: Copy>(bytes: &[u8], formats: &[T]) -> (T, String) {
     let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
     (formats[usize::from(*first) % formats.len()], lossy(rest))
 }
