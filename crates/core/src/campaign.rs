@@ -64,7 +64,7 @@ use crate::duel::Duel;
 use crate::hypothesis::{Candidate, HypothesisDigest};
 use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
-use crate::measurement::{DiscardReason, Gate, Pair, Sample};
+use crate::measurement::{Block, DiscardReason, Gate, Sample};
 use crate::mutants::TestStrength;
 use crate::policy::FullWhen;
 use crate::profile::{Profile, ProfileDepth};
@@ -441,15 +441,15 @@ impl Campaign {
         u32::try_from(tail).unwrap_or(u32::MAX)
     }
 
-    /// Why the next block, with these pairs, does not count; `None` if it does.
-    pub fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
+    /// Why the next block does not count; `None` if it does.
+    pub fn discards(&self, block: &Block) -> Option<DiscardReason> {
         match &self.phase {
-            CampaignPhase::Controlling(control) => control.discards(pairs),
-            CampaignPhase::Confirming { duel, .. } => duel.discards(pairs),
-            CampaignPhase::Comparing(running) => running.duel.discards(pairs),
+            CampaignPhase::Controlling(control) => control.discards(block),
+            CampaignPhase::Confirming { duel, .. } => duel.discards(block),
+            CampaignPhase::Comparing(running) => running.duel.discards(block),
             CampaignPhase::Round(round) => match &round.phase {
-                RoundPhase::Measuring(measuring) => measuring.duel.discards(pairs),
-                RoundPhase::Checking(check) => check.duel.discards(pairs),
+                RoundPhase::Measuring(measuring) => measuring.duel.discards(block),
+                RoundPhase::Checking(check) => check.duel.discards(block),
                 _ => None,
             },
             _ => None,

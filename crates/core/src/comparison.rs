@@ -28,6 +28,32 @@ pub struct Comparison {
     /// How karve's own clock contradicts a self-reported gain, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradiction: Option<ClaimCheck>,
+    /// What each device showed, if there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceEstimate>,
+}
+
+/// What a duel showed on one of its devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceEstimate {
+    /// Its host, its id and its driver.
+    pub device: String,
+    /// Blocks that counted there.
+    pub blocks: u32,
+    /// The geometric mean over the cases.
+    pub overall: Estimate,
+    /// Whether it is one of the two that prove that the gain depends on the device.
+    pub differs: bool,
+}
+
+impl DeviceEstimate {
+    /// The devices that prove that the gain depends on the device, in words; none if none do.
+    pub fn describe_effect(devices: &[Self]) -> Option<String> {
+        let differing = devices.iter().filter(|one| one.differs);
+        let parts = differing.map(|one| format!("{} on {}", one.overall.describe(), one.device));
+        let parts: Vec<String> = parts.collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 impl Comparison {

@@ -13,9 +13,11 @@ use karve_numerics::stats::{self, DrawRng, SignEvidence};
 use serde::{Deserialize, Serialize};
 
 mod claims;
+mod strata;
 mod turns;
 
 pub use claims::{CaseClaim, fixed_calls};
+pub use strata::DeviceStrata;
 pub use turns::TurnTrack;
 
 /// Clocks that differ by more than this ratio do not see the same work.
@@ -172,6 +174,8 @@ pub struct Duel {
     /// What a self-reported metric claims, against karve's own clock.
     claims: ClaimTrack,
     warm_up: WarmUp,
+    /// The devices that it ran on.
+    pub strata: DeviceStrata,
     /// The seed of the last block, which no candidate knows.
     last_seed: u64,
 }
@@ -225,6 +229,7 @@ impl Duel {
             behind: SignEvidence::default(),
             command_slower: SignEvidence::default(),
             claims: ClaimTrack::default(),
+            strata: DeviceStrata::default(),
             last_seed: 0,
         }
     }
@@ -263,15 +268,23 @@ impl Duel {
         u32::try_from(self.main().ln_speedups.len()).unwrap_or(u32::MAX)
     }
 
-    /// Why the next block, with these pairs, does not count; `None` if it does.
-    pub fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
-        self.warm_up.discards(pairs)
+    /// Why the next block does not count; `None` if it does.
+    pub fn discards(&self, block: &Block) -> Option<DiscardReason> {
+        self.warm_up_of(block).discards(&block.pairs)
+    }
+
+    /// The warm-up that a block is part of: a device that is new to the duel has its own.
+    fn warm_up_of(&self, block: &Block) -> WarmUp {
+        match self.strata.is_new(block) {
+            true => WarmUp::new(self.rule.warm_up),
+            false => self.warm_up,
+        }
     }
 
     /// Refuses a block that is discarded, or not, against the warm-up rule: whoever can choose
     /// which blocks count can choose the verdict.
     pub fn check_discard(&self, block: &Block) -> Result<(), BlockError> {
-        if block.discarded == self.discards(&block.pairs) {
+        if block.discarded == self.discards(block) {
             return Ok(());
         }
         let why = "exactly the warm-up blocks of a duel must be discarded";
@@ -288,7 +301,9 @@ impl Duel {
     /// Takes in one block; a discarded one is checked and left out.
     pub fn take(&mut self, block: &Block) -> Result<(), BlockError> {
         check_block(&self.cases(), block)?;
+        self.warm_up = self.warm_up_of(block);
         self.warm_up.record_block(&block.pairs);
+        self.strata.saw(block);
         self.last_seed = block.seed;
         if block.discarded.is_some() {
             return Ok(());
@@ -306,6 +321,7 @@ impl Duel {
             .map(|track| track.take(&block.pairs, rule, &self.metric))
             .collect();
         self.claims.take(block);
+        self.strata.counts();
         let limit = DISAGREEMENT_RATIO.ln();
         match overall[..] {
             [metric, second] => {
@@ -329,17 +345,38 @@ impl Duel {
         let main = self.main();
         Comparison {
             blocks: self.n_blocks(),
-            overall: Estimate::of(&main.ln_speedups),
+            overall: self.estimate(&main.ln_speedups),
             evidence_faster: main.faster.max(),
             evidence_not_faster: main.not_faster.max(),
-            cases: main.cases.iter().map(CaseTrack::comparison).collect(),
+            cases: main.cases.iter().map(|case| self.case_comparison(case)).collect(),
             second: self.second().map(|track| SecondClock {
                 clock: track.clock,
-                overall: Estimate::of(&track.ln_speedups),
+                overall: self.estimate(&track.ln_speedups),
                 evidence_faster: track.faster.max(),
                 evidence_not_faster: track.not_faster.max(),
             }),
             contradiction: self.claims.contradiction(),
+            devices: self.device_estimates(),
+        }
+    }
+
+    fn case_comparison(&self, case: &CaseTrack) -> CaseComparison {
+        let estimate = self.estimate(&case.ln_speedups);
+        // Times of several devices have no common median.
+        let values = self.strata.largest(&case.values);
+        let side = |pick: fn(&(f64, f64)) -> f64| {
+            let values: Vec<f64> = values.iter().map(pick).collect();
+            stats::median(&values).unwrap_or(f64::NAN)
+        };
+        CaseComparison {
+            case: case.case,
+            change: estimate.change(),
+            magnitude: estimate.magnitude(),
+            parent_median: side(|pair| pair.0),
+            candidate_median: side(|pair| pair.1),
+            passes: PassRates::median(&case.passes),
+            snr_db: case.snr_db,
+            estimate,
         }
     }
 
@@ -355,7 +392,7 @@ impl Duel {
             Clock::Metric => self.metric.ln_speedup(value, 1.0).exp(),
             Clock::Cpu | Clock::Wall => value,
         };
-        let of_case = |case: &CaseTrack| case.tail_ratio(time);
+        let of_case = |case: &CaseTrack| self.strata.tail_ratio(&case.values, time);
         let ratios: Vec<f64> = track.cases.iter().map(of_case).collect();
         stats::geometric_mean(&ratios).unwrap_or(f64::NAN)
     }
@@ -424,32 +461,5 @@ impl CaseTrack {
         let high = Estimate::of(&self.ln_speedups).high;
         let limit = self.loss_ln.map_or(f64::INFINITY, f64::exp);
         self.is_strict() && high.is_some_and(|high| high < limit.recip())
-    }
-
-    fn comparison(&self) -> CaseComparison {
-        let estimate = Estimate::of(&self.ln_speedups);
-        let side = |pick: fn(&(f64, f64)) -> f64| {
-            let values: Vec<f64> = self.values.iter().map(pick).collect();
-            stats::median(&values).unwrap_or(f64::NAN)
-        };
-        CaseComparison {
-            case: self.case,
-            change: estimate.change(),
-            magnitude: estimate.magnitude(),
-            parent_median: side(|pair| pair.0),
-            candidate_median: side(|pair| pair.1),
-            passes: PassRates::median(&self.passes),
-            snr_db: self.snr_db,
-            estimate,
-        }
-    }
-
-    /// p90 of the candidate's times over the parent's.
-    fn tail_ratio(&self, time: impl Fn(f64) -> f64) -> f64 {
-        let p90 = |pick: fn(&(f64, f64)) -> f64| {
-            let times: Vec<f64> = self.values.iter().map(|pair| time(pick(pair))).collect();
-            stats::quantile(&times, 0.9).unwrap_or(f64::NAN)
-        };
-        p90(|pair| pair.1) / p90(|pair| pair.0)
     }
 }

@@ -162,6 +162,9 @@ fn is_zero(number: &u32) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
+    /// The name of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Processes that ran or wanted to, on average over the last minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
@@ -195,6 +198,9 @@ pub struct Conditions {
 pub struct GpuConditions {
     /// Its name.
     pub name: String,
+    /// What tells it from all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The version of its driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,

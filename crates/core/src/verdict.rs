@@ -1,6 +1,6 @@
 //! The only place that judges: what becomes of a candidate, and why.
 
-use crate::comparison::{Clock, Comparison, SpeedChange};
+use crate::comparison::{Clock, Comparison, DeviceEstimate, SpeedChange};
 use crate::duel::{CaseTrack, ClockTrack, Duel, SlowCalls};
 use crate::integrity::GainDoubt;
 use crate::measurement::Gate;
@@ -12,6 +12,7 @@ use turns::AgedRuling;
 mod bands;
 mod baselines;
 mod bench;
+mod contradiction;
 mod doubt;
 mod keep_note;
 mod missing;
@@ -290,8 +291,7 @@ pub fn judge_duel(duel: &Duel, time: DuelDeadline) -> DuelRuling {
 
 /// What one clock supplies for a keep, if the others do not contradict it.
 fn proof(duel: &Duel, track: &ClockTrack) -> Option<(Vec<KeepNote>, AgedRuling)> {
-    let mut others = duel.tracks.iter().filter(|other| other.clock != track.clock);
-    if others.any(|other| other.slower.reached(duel.rule.guard_evidence)) {
+    if contradiction::is_contradicted(duel, track) {
         return None;
     }
     Some((keep_notes(duel, track)?, turns::judge_aged(duel, track)))
@@ -362,7 +362,7 @@ fn keep_notes(duel: &Duel, track: &ClockTrack) -> Option<Vec<KeepNote>> {
         return None;
     }
     // The estimate comes last: it takes a quadratic number of pairs.
-    let estimate = stats::hodges_lehmann(&track.ln_speedups)?;
+    let estimate = duel.location(&track.ln_speedups)?;
     if estimate < rule.effect_ln {
         return None;
     }
@@ -398,6 +398,8 @@ fn other_notes(duel: &Duel, track: &ClockTrack) -> Vec<KeepNote> {
     if track.clock != Clock::Metric {
         notes.push(KeepNote::ShownBy { clock: track.clock });
     }
+    let effect = DeviceEstimate::describe_effect(&comparison.devices);
+    notes.extend(effect.map(|seen| KeepNote::DeviceEffect { seen }));
     // As certain as the gain itself: a note caused by noise is worse than none.
     if duel.command_slower.reached(duel.rule.keep_evidence) {
         notes.push(KeepNote::CommandSlower);
@@ -466,6 +468,7 @@ impl Verdict {
             KeepNote::SmallGain
             | KeepNote::Losses { .. }
             | KeepNote::CommandSlower
+            | KeepNote::DeviceEffect { .. }
             | KeepNote::Inflated(_)
             | KeepNote::NoiseBound
             | KeepNote::NearImpossible { .. }

@@ -17,7 +17,7 @@ use karve_core::charter::{SandboxMode, SandboxRule};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::{self, Command, StopFlag};
-use karve_os::{clock, sandbox};
+use karve_os::{clock, host, sandbox};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
@@ -179,7 +179,7 @@ fn work(
                         mode: SandboxMode::Auto,
                         ..SandboxRule::default()
                     }),
-                    host: host_name(),
+                    host: host::name(),
                     ..match &opened {
                         Ok(project) => project.welcome(&line.instance),
                         Err(_) => Welcome::short(&line.instance),
@@ -239,13 +239,4 @@ fn notices(line: &Arc<FarLine>) -> NoticeSink {
         let lasting = matches!(notice, Notice::Lasting(_));
         line.say(&FromFar::Notice { lasting, text: notice.text().to_owned() }.into());
     })
-}
-
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    // Several nodes may share a machine.
-    match std::env::var("SLURMD_NODENAME") {
-        Ok(node) if !node.is_empty() => node,
-        Ok(_) | Err(_) => name.trim().to_owned(),
-    }
 }

@@ -106,6 +106,53 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     quantile_of(means, 0.5)
 }
 
+/// Sums of weights that differ by less are the same, apart from rounding.
+const TIE: f64 = 1e-9;
+
+/// The Hodges–Lehmann estimate of values that come from several strata: only values of one stratum
+/// are averaged, and each stratum counts by the number of its values. `None` without values.
+pub fn stratified_location(strata: &[Vec<f64>]) -> Option<f64> {
+    let mut filled = strata.iter().filter(|values| !values.is_empty());
+    if let (Some(only), None) = (filled.next(), filled.next()) {
+        return hodges_lehmann(only);
+    }
+    let mut means = Vec::new();
+    for values in strata {
+        let weight = 2.0 / (values.len() + 1) as f64;
+        for (i, a) in values.iter().enumerate() {
+            means.extend(values[i..].iter().map(|b| ((a + b) / 2.0, weight)));
+        }
+    }
+    means.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = strata.iter().map(Vec::len).sum::<usize>() as f64 / 2.0;
+    let mut seen = 0.0;
+    for (at, (mean, weight)) in means.iter().enumerate() {
+        seen += weight;
+        if (seen - half).abs() < TIE {
+            let next = means.get(at + 1).map_or(*mean, |(next, _)| *next);
+            return Some((mean + next) / 2.0);
+        }
+        if seen > half {
+            return Some(*mean);
+        }
+    }
+    None
+}
+
+/// Two strata whose medians differ, the lower one first. `P(ever) ≤ α` if all medians are equal,
+/// although it is looked at after every value: each stratum has its share of α, and strata that
+/// come later have smaller ones.
+pub fn differing_strata(strata: &[Vec<f64>], alpha: f64) -> Option<(usize, usize)> {
+    let known = strata.iter().enumerate().filter_map(|(at, values)| {
+        let share = alpha / ((at + 1) * (at + 2)) as f64;
+        interval(values, share).map(|(low, high)| (at, low, high))
+    });
+    let known: Vec<(usize, f64, f64)> = known.collect();
+    let lower = known.iter().min_by(|a, b| a.2.total_cmp(&b.2))?;
+    let upper = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (lower.2 < upper.1).then_some((lower.0, upper.0))
+}
+
 /// The median, `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
@@ -274,8 +321,62 @@ mod tests {
         assert_eq!(interval(&values, 0.05), Some((1.0, 9.0)));
     }
 
+    /// Strata of noise around a location each.
+    fn drawn(draws: &mut DrawRng, locations: &[f64], n: usize) -> Vec<Vec<f64>> {
+        let stratum = |at: &f64| (0..n).map(|_| at + draws.next_f64() - 0.5).collect();
+        locations.iter().map(stratum).collect()
+    }
+
+    #[test]
+    fn equal_strata_rarely_differ_and_unequal_ones_do() {
+        let mut draws = DrawRng::new(11);
+        let mut found = |locations: &[f64]| {
+            let differs = |_: &i32| {
+                let strata = drawn(&mut draws, locations, 60);
+                (8..=60).any(|n| {
+                    let seen: Vec<Vec<f64>> = strata.iter().map(|s| s[..n].to_vec()).collect();
+                    differing_strata(&seen, 0.05).is_some()
+                })
+            };
+            (0..200).filter(differs).count()
+        };
+        let equal = found(&[0.3, 0.3, 0.3]);
+        assert!(equal <= 10, "{equal} of 200, at most 5% are allowed");
+        assert_eq!(found(&[0.0, 2.0, 1.0]), 200);
+        let apart = drawn(&mut DrawRng::new(1), &[2.0, 0.0, 1.0], 40);
+        assert_eq!(differing_strata(&apart, 0.05), Some((1, 0)));
+        assert_eq!(differing_strata(&apart[..1], 0.05), None);
+        assert_eq!(differing_strata(&[], 0.05), None);
+        assert_eq!(stratified_location(&[Vec::new(), Vec::new()]), None);
+    }
+
     proptest! {
         #![proptest_config(crate::testing::fixed(256))]
+
+        /// One stratum is the usual estimate; strata of the same values change nothing; the order
+        /// of strata and of their values does not count; and it moves with the values.
+        #[test]
+        fn strata_are_sets_that_count_by_their_values(
+            values in prop::collection::vec(-1.0..1.0_f64, 1..20),
+            other in prop::collection::vec(-1.0..1.0_f64, 1..20),
+            shift in -3.0..3.0_f64,
+        ) {
+            let of = |strata: &[&Vec<f64>]| {
+                stratified_location(&strata.iter().map(|s| (*s).clone()).collect::<Vec<_>>())
+            };
+            prop_assert_eq!(of(&[&values]), hodges_lehmann(&values));
+            prop_assert_eq!(of(&[&values, &vec![]]), hodges_lehmann(&values));
+            let both = of(&[&values, &other]).unwrap();
+            prop_assert!((of(&[&other, &values]).unwrap() - both).abs() < 1e-9);
+            let backwards: Vec<f64> = values.iter().rev().copied().collect();
+            prop_assert!((of(&[&backwards, &other]).unwrap() - both).abs() < 1e-9);
+            let all = values.iter().chain(&other).copied();
+            let (least, most) = all.fold((9.0_f64, -9.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+            prop_assert!((least..=most).contains(&both));
+            let moved = |s: &[f64]| s.iter().map(|v| v + shift).collect::<Vec<f64>>();
+            let after = of(&[&moved(&values), &moved(&other)]).unwrap();
+            prop_assert!((after - both - shift).abs() < 1e-9);
+        }
 
         #[test]
         fn quantiles_are_those_of_the_sorted_values(

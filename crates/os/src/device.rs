@@ -235,6 +235,7 @@ impl DeviceSession {
     ) -> Conditions {
         let (governor, cpu_mhz) = self.clock.look();
         Conditions {
+            host: Some(host::name()),
             load: self.files.load(),
             pressure: self.files.pressure().map(|now| now.avg10),
             governor,

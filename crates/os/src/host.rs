@@ -23,6 +23,12 @@ const PASSING: [&str; 3] = ["governor", "load", "pressure"];
 /// Digits of a fingerprint.
 const FINGERPRINT_CHARS: usize = 16;
 
+/// The name of this host. Several nodes of a cluster may share a machine.
+pub fn name() -> String {
+    let node = std::env::var("SLURMD_NODENAME").ok().filter(|node| !node.is_empty());
+    node.or_else(|| first_line("/proc/sys/kernel/hostname")).unwrap_or_default()
+}
+
 /// What the machine reports about itself, without running any tool.
 pub fn machine() -> Environment {
     let mut facts = BTreeMap::new();

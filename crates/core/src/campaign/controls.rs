@@ -11,7 +11,7 @@ use super::record::{EventResult, not_due};
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::{Duel, DuelRule};
-use crate::measurement::{Block, DiscardReason, Pair};
+use crate::measurement::{Block, DiscardReason};
 use crate::verdict::FalsePositive;
 use crate::{power, verdict};
 use karve_numerics::case::CaseSet;
@@ -79,8 +79,8 @@ pub struct DetectableEffect {
 }
 
 impl RunningControl {
-    pub(super) fn discards(&self, pairs: &[Pair]) -> Option<DiscardReason> {
-        self.duel.discards(pairs)
+    pub(super) fn discards(&self, block: &Block) -> Option<DiscardReason> {
+        self.duel.discards(block)
     }
 
     pub(super) fn duel(&self) -> &Duel {

@@ -12,7 +12,6 @@ use crate::duel::{Duel, DuelRule};
 use crate::policy::BLOCKS_MAX;
 use crate::verdict::{self, Verdict};
 use karve_numerics::case::CaseSet;
-use karve_numerics::stats;
 
 /// Layouts of a candidate's code in all, the usual one included.
 const LAYOUTS: usize = 3;
@@ -23,7 +22,7 @@ const LAYOUT_BLOCKS: u32 = 25;
 /// The log speedup of a duel by one of its clocks.
 fn estimate_by(duel: &Duel, clock: Clock) -> Option<f64> {
     let track = duel.tracks.iter().find(|track| track.clock == clock)?;
-    stats::hodges_lehmann(&track.ln_speedups)
+    duel.location(&track.ln_speedups)
 }
 
 impl Campaign {

@@ -22,6 +22,11 @@ pub enum KeepNote {
     },
     /// The metric is better, but the whole command became slower.
     CommandSlower,
+    /// The gain depends on the device.
+    DeviceEffect {
+        /// What two devices showed that differ.
+        seen: String,
+    },
     /// These cases are faster than the roofline or the profile says they can be.
     NearImpossible {
         /// Indices of the cases in the charter.
@@ -48,6 +53,7 @@ impl KeepNote {
             Self::CommandSlower => {
                 "the whole command got slower: check what moved there".to_owned()
             }
+            Self::DeviceEffect { seen } => format!("the gain depends on the device: {seen}"),
             Self::NearImpossible { cases } => {
                 format!("faster than the roofline allows on {}", list(cases))
             }

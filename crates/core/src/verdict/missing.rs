@@ -4,7 +4,6 @@ use super::turns::{self, AgedRuling};
 use super::{ClockTrack, Duel, clocks};
 use crate::comparison::Clock;
 use crate::policy::SmallGain;
-use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 
 /// A condition of a keep that a duel does not meet.
@@ -98,7 +97,7 @@ fn missing_by(duel: &Duel, track: &ClockTrack) -> Option<MissingProof> {
     if let Some(case) = track.cases.iter().find(open) {
         return Some(MissingProof::Case {
             case: case.case,
-            ratio: stats::hodges_lehmann(&case.ln_speedups).map_or(f64::NAN, f64::exp),
+            ratio: duel.location(&case.ln_speedups).map_or(f64::NAN, f64::exp),
             allowed: case.loss_ln.or(case.regress_ln).map_or(f64::NAN, f64::exp),
             has: case.safe.max(),
             needs: rule.guard_evidence,
@@ -112,7 +111,7 @@ fn missing_by(duel: &Duel, track: &ClockTrack) -> Option<MissingProof> {
     if !turns::allow_keep(duel, track) {
         return Some(MissingProof::Turns);
     }
-    let estimate = stats::hodges_lehmann(&track.ln_speedups)?;
+    let estimate = duel.location(&track.ln_speedups)?;
     let least = match rule.small_gain {
         SmallGain::Reject => rule.effect_ln.max(rule.small_gain_ln),
         SmallGain::Remeasure | SmallGain::AcceptNote | SmallGain::AcceptAndStop => rule.effect_ln,

@@ -9,7 +9,7 @@ use karve_core::campaign::{Event, Record};
 use karve_core::charter::Charter;
 use karve_core::comparison::Clock;
 use karve_core::duel::{Duel, DuelRule};
-use karve_core::measurement::{Block, FirstArm, Pair, Sample};
+use karve_core::measurement::{Block, Conditions, FirstArm, Pair, Sample};
 use karve_core::verdict::{DuelDeadline, DuelRuling, judge_duel, judge_noise};
 use karve_numerics::stats::{DrawRng, SignEvidence, ln_evidence};
 use proptest::prelude::*;
@@ -85,6 +85,48 @@ fn played(readings: &[[(f64, f64); 2]]) -> Duel {
         duel.take(&block(values)).unwrap();
     }
     duel
+}
+
+/// The same readings, some of them on other devices: each has a host and takes times of its own.
+fn played_on(readings: &[[(f64, f64); 2]], hosts: &[(&str, f64)]) -> Duel {
+    let mut duel = start();
+    for (values, (host, slowness)) in readings.iter().zip(hosts) {
+        let values = values.map(|(parent, candidate)| (parent * slowness, candidate * slowness));
+        let mut block = block(&values);
+        let host = Some((*host).to_owned());
+        block.conditions = Some(Box::new(Conditions { host, ..Conditions::default() }));
+        duel.take(&block).unwrap();
+    }
+    duel
+}
+
+#[test]
+fn a_gain_on_one_device_only_is_reported_and_a_loss_on_one_prevents_a_keep() {
+    let played = |gains: [f64; 2]| {
+        let [a, b] = gains.map(|gain| readings(5, gain, 0.02));
+        let mixed: Vec<_> = a.into_iter().zip(b).flat_map(|(a, b)| [a, b]).take(BLOCKS).collect();
+        let hosts: Vec<_> = [("n1", 1.0), ("n2", 3.0)].into_iter().cycle().take(BLOCKS).collect();
+        played_on(&mixed, &hosts)
+    };
+    let word = |duel: &Duel| match judge_duel(duel, DuelDeadline::Left) {
+        DuelRuling::Decided(verdict) => format!("{verdict:?}"),
+        DuelRuling::Continue => "open".to_owned(),
+    };
+    let same = played([1.3, 1.3]);
+    assert!(same.comparison().devices.iter().all(|one| one.blocks == 40 && !one.differs));
+    assert!(word(&same).starts_with("Keep") && !word(&same).contains("DeviceEffect"));
+    let unequal = played([1.1, 1.5]);
+    let shown = unequal.comparison();
+    assert!(shown.devices.iter().all(|one| one.differs), "{shown:?}");
+    let [low, high] = [0, 1].map(|at: usize| shown.devices[at].overall);
+    assert!(shown.overall.low <= low.low && shown.overall.high >= high.high);
+    assert!(word(&unequal).contains("DeviceEffect"), "{}", word(&unequal));
+    let mut lost = readings(5, 1.5, 0.02)[..60].to_vec();
+    lost.extend_from_slice(&readings(6, 0.97, 0.02)[..20]);
+    let place = |at: usize| if at < 60 { ("n1", 1.0) } else { ("n2", 1.0) };
+    let hosts: Vec<_> = (0..BLOCKS).map(place).collect();
+    assert!(word(&self::played(&lost)).starts_with("Keep"), "as if it were one device");
+    assert!(!word(&played_on(&lost, &hosts)).starts_with("Keep"));
 }
 
 /// The block at which a duel was decided, and the word for it.
@@ -170,6 +212,36 @@ fn the_evidence_is_the_mixture_it_claims_to_be() {
 
 proptest! {
     #![proptest_config(fixed(64))]
+
+    /// How fast a device is says nothing about the candidate: not one figure of a verdict changes.
+    /// Nor does it matter which device comes first, or whether one device has a name.
+    #[test]
+    fn the_speed_of_a_device_changes_nothing(
+        seed in 0_u64..1_000, gain in 0.9..1.4_f64, slowness in 0.1..10.0_f64, turn in 3_usize..7,
+    ) {
+        let readings = readings(seed, gain, 0.1);
+        let hosts = |slowness: f64| -> Vec<(&str, f64)> {
+            (0..BLOCKS).map(|n| if n % turn == 0 { ("n2", slowness) } else { ("n1", 1.0) }).collect()
+        };
+        let one = played_on(&readings, &vec![("n1", 1.0); BLOCKS]);
+        let (unnamed, alone) = (played(&readings), one.comparison());
+        prop_assert_eq!(&alone, &unnamed.comparison());
+        prop_assert_eq!(
+            judge_duel(&one, DuelDeadline::Left), judge_duel(&unnamed, DuelDeadline::Left)
+        );
+        let (a, b) = (played_on(&readings, &hosts(1.0)), played_on(&readings, &hosts(slowness)));
+        prop_assert_eq!(
+            judge_duel(&a, DuelDeadline::Left), judge_duel(&b, DuelDeadline::Left)
+        );
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+        prop_assert!(near(a.tail_ratio(a.main()), b.tail_ratio(b.main())));
+        let (a, b) = (a.comparison(), b.comparison());
+        prop_assert!(near(a.overall.ratio, b.overall.ratio));
+        prop_assert_eq!(a.devices.len(), 2);
+        for (one, other) in a.cases.iter().zip(&b.cases) {
+            prop_assert!(near(one.parent_median, other.parent_median), "of the larger stratum");
+        }
+    }
 
     #[test]
     fn scaling_all_times_changes_neither_verdict_nor_its_block(

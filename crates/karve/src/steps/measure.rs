@@ -58,7 +58,7 @@ fn measure_block(context: &mut Context, step: &MeasureStep, campaign: &Campaign)
     Ok(match split(measured)? {
         Ok(mut block) => {
             block.conditions = Some(Box::new(conditions));
-            block.discarded = campaign.discards(&block.pairs);
+            block.discarded = campaign.discards(&block);
             Event::BlockMeasured { duel: step.duel, block, raw: None }
         }
         Err(BlockFailure::Candidate(gate)) if matches!(step.duel, DuelName::Control(_)) => {

@@ -65,6 +65,9 @@ fn a_campaign_in_allocations_of_slurm_ends_as_it_does_here() {
         let acquired = &lab.events("device_acquired")[0]["device"];
         assert!(acquired["host"].as_str().unwrap().starts_with('n'), "{acquired}");
         assert!(acquired["allocation"].is_string(), "{acquired}");
+        for block in lab.events("block_measured") {
+            assert_eq!(block["block"]["conditions"]["host"], acquired["host"], "{block}");
+        }
         wait_until("the allocation is given back", || slurm.jobs().is_empty());
     }
 }

@@ -128,6 +128,10 @@ fn a_lost_node_and_a_preempted_allocation_are_replaced_and_controlled() {
     let blocks = lab.events("block_measured");
     let is_later = |event: &&serde_json::Value| event["duel"]["after"].as_u64() > Some(1);
     assert!(blocks.iter().filter(is_control).any(|event| is_later(&event)), "{blocks:#?}");
+    // Each block says where it ran; a duel on two devices has them as strata.
+    let hosts: std::collections::BTreeSet<String> =
+        blocks.iter().map(|block| block["block"]["conditions"]["host"].to_string()).collect();
+    assert_eq!(hosts.len(), 2, "{hosts:?}");
     lab.karve(&["verify"]).ends(0);
     wait_until("nothing is left", || far.running().is_empty() && slurm.jobs().is_empty());
 }

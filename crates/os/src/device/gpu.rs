@@ -129,12 +129,13 @@ impl GpuMonitor {
     }
 }
 
-const ROCM: &str = "rocm-smi --showproductname --showdriverversion --showclocks --showtemp --json";
+const ROCM: &str =
+    "rocm-smi --showproductname --showuniqueid --showdriverversion --showclocks --showtemp --json";
 
 fn nvidia_line(reasons: &str, index: &str) -> String {
     format!(
         "nvidia-smi --id={index} --format=csv,noheader,nounits --query-gpu=name,driver_version,\
-         clocks.sm,clocks.mem,temperature.gpu,{reasons}.active"
+         clocks.sm,clocks.mem,temperature.gpu,{reasons}.active,uuid"
     )
 }
 
@@ -186,7 +187,7 @@ pub fn worth_waiting(said: &GpuConditions) -> Vec<&str> {
     waits.map(|(_, name, _)| *name).filter(listed).collect()
 }
 
-/// One line of `nvidia-smi` in CSV: name, driver, two clocks, temperature, mask of reasons.
+/// One line of `nvidia-smi` in CSV: name, driver, two clocks, temperature, mask of reasons, id.
 fn parse_nvidia(text: &str) -> Option<GpuConditions> {
     let mut cells = text.lines().next()?.split(", ").map(str::trim);
     let name = cells.next().filter(|name| !name.is_empty())?.to_owned();
@@ -195,8 +196,10 @@ fn parse_nvidia(text: &str) -> Option<GpuConditions> {
     let (sm, mem, temperature_c) = (number(), number(), number());
     let mask = cells.next().and_then(|cell| cell.strip_prefix("0x"));
     let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let id = cells.next().filter(|id| is_known(id)).map(str::to_owned);
     Some(GpuConditions {
         name,
+        id,
         driver,
         sm_clock_mhz: sm.and_then(whole),
         mem_clock_mhz: mem.and_then(whole),
@@ -216,6 +219,7 @@ fn conditions(reading: GpuReading) -> GpuConditions {
     let [sm_clock_mhz, mem_clock_mhz] = reading.clocks_mhz;
     GpuConditions {
         name: reading.name,
+        id: reading.id,
         driver: reading.driver,
         sm_clock_mhz,
         mem_clock_mhz,
@@ -257,6 +261,7 @@ fn parse_rocm(text: &str, index: &str) -> Option<GpuConditions> {
     let driver = all.pointer("/system/Driver version").and_then(Value::as_str);
     Some(GpuConditions {
         name: find(&["Card series", "Device name", "Card model", "Card SKU"])?.to_owned(),
+        id: find(&["Unique ID"]).map(str::to_owned),
         driver: driver.map(str::to_owned),
         sm_clock_mhz: mhz("sclk clock speed:"),
         mem_clock_mhz: mhz("mclk clock speed:"),
@@ -272,9 +277,10 @@ mod tests {
 
     #[test]
     fn an_idle_gpu_is_not_held_down() {
-        let said = parse_nvidia("NVIDIA H200, 580.159.04, 405, 3201, 38, 0x0000000000000001\n");
+        let said = parse_nvidia("NVIDIA H200, 580.159.04, 405, 3201, 38, 0x1, GPU-7c\n");
         let want = GpuConditions {
             name: "NVIDIA H200".into(),
+            id: Some("GPU-7c".into()),
             driver: Some("580.159.04".into()),
             sm_clock_mhz: Some(405),
             mem_clock_mhz: Some(3201),
@@ -316,11 +322,12 @@ mod tests {
         let old = "WARNING: AMD GPU device(s) is/are in a low-power state.\n\
             {\"card0\": {\"Temperature (Sensor edge) (c)\": \"41.0\", \
             \"Temperature (Sensor junction) (c)\": \"43.0\", \"mclk clock speed:\": \"(1600Mhz)\", \
-            \"sclk clock speed:\": \"(1700Mhz)\", \"Card series\": \"AMD INSTINCT MI250X\"}, \
-            \"system\": {\"Driver version\": \"5.18.13\"}}";
+            \"sclk clock speed:\": \"(1700Mhz)\", \"Card series\": \"AMD INSTINCT MI250X\", \
+            \"Unique ID\": \"0x1a\"}, \"system\": {\"Driver version\": \"5.18.13\"}}";
         let said = parse_rocm(old, "0").unwrap();
         assert_eq!(said.name, "AMD INSTINCT MI250X");
         assert_eq!(said.driver.as_deref(), Some("5.18.13"));
+        assert_eq!(said.id.as_deref(), Some("0x1a"));
         assert_eq!((said.sm_clock_mhz, said.mem_clock_mhz), (Some(1700), Some(1600)));
         assert_eq!(said.temperature_c, Some(43.0));
         let new = "{\"card1\": {\"Device Name\": \"AMD Instinct MI300X OAM\", \

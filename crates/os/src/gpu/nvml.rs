@@ -21,6 +21,8 @@ const NAME_BYTES: usize = 96;
 pub struct GpuReading {
     /// Its name.
     pub name: String,
+    /// Its UUID.
+    pub id: Option<String>,
     /// The version of its driver.
     pub driver: Option<String>,
     /// The clocks of its processors and of its memory, in MHz.
@@ -42,6 +44,7 @@ pub struct GpuSensors {
     /// Its handle, as a number: it holds on every thread.
     device: usize,
     name: String,
+    id: Option<String>,
     driver: Option<String>,
     clock: Option<Kind>,
     temperature: Option<Kind>,
@@ -77,6 +80,12 @@ impl GpuSensors {
                 (name_of(device, place, NAME_BYTES as c_uint - 1) == 0).then(|| text(&bytes));
             bytes.fill(0);
             let place = bytes.as_mut_ptr().cast();
+            let id_of: Option<Name> = function(library, c"nvmlDeviceGetUUID");
+            let id = id_of
+                .is_some_and(|id_of| id_of(device, place, NAME_BYTES as c_uint - 1) == 0)
+                .then(|| text(&bytes));
+            bytes.fill(0);
+            let place = bytes.as_mut_ptr().cast();
             let driver = (version(place, NAME_BYTES as c_uint - 1) == 0).then(|| text(&bytes));
             let reasons = [
                 c"nvmlDeviceGetCurrentClocksEventReasons",
@@ -85,6 +94,7 @@ impl GpuSensors {
             Some(Self {
                 device: device as usize,
                 name: name?,
+                id,
                 driver,
                 clock: function(library, c"nvmlDeviceGetClockInfo"),
                 temperature: function(library, c"nvmlDeviceGetTemperature"),
@@ -111,6 +121,7 @@ impl GpuSensors {
         let mask_code = self.reasons.map(|function| unsafe { function(device, &mut mask) });
         GpuReading {
             name: self.name.clone(),
+            id: self.id.clone(),
             driver: self.driver.clone(),
             clocks_mhz: [CLOCK_SM, CLOCK_MEMORY].map(|kind| of_kind(self.clock, kind)),
             temperature_c: of_kind(self.temperature, SENSOR_GPU),

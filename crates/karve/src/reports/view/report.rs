@@ -10,6 +10,7 @@ use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, TITLE_MAX, duration};
 use karve_core::attribution::{GAP_MAX_PERCENT, attribute_rounds};
 use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, DeviceUse, strategy};
 use karve_core::campaign::{Campaign, RoundSummary};
+use karve_core::comparison::DeviceEstimate;
 use karve_core::profile::Profile;
 use karve_core::spending::{AgentUsage, TurnPurpose};
 use karve_core::view::ItemView;
@@ -225,7 +226,21 @@ fn devices(source: &ReportSource<'_>) -> Vec<String> {
         let (held, busy) = (sum(|used| used.held_ms), sum(|used| used.busy_ms));
         format!("{remote}: {host}, {blocks}; held {held}, busy {busy}{price}; sandbox {sandbox}")
     };
-    hosts.into_iter().map(|host| source.line(&describe(host), CELL_MAX)).collect()
+    let mut lines: Vec<String> = hosts.into_iter().map(describe).collect();
+    let rounds = campaign
+        .rounds()
+        .iter()
+        .filter_map(|round| Some((format!("round {}", round.number), round.comparison.as_ref()?)));
+    let last = campaign.final_comparison().map(|last| ("the final duel".to_owned(), last));
+    for (name, shown) in rounds.chain(last).filter(|(_, shown)| !shown.devices.is_empty()) {
+        let effect = DeviceEstimate::describe_effect(&shown.devices);
+        let n = shown.devices.len();
+        lines.push(match effect {
+            Some(effect) => format!("{name}: the gain depends on the device: {effect}"),
+            None => format!("{name}: {n} devices, as strata; no difference between them was found"),
+        });
+    }
+    lines.iter().map(|line| source.line(line, CELL_MAX)).collect()
 }
 
 /// The rule, the evidence and the environment, so that a reader can check the claim.
