@@ -106,7 +106,8 @@ impl CommandAgent {
             return Ok((command, None));
         };
         // Its own script may be in a home or temporary directory, which the sandbox hides.
-        let own = own::files(&self.line, sandbox);
+        let mut own = own::files(&self.line, sandbox);
+        own.extend(workspace.exec.iter().flat_map(|exec| exec.shown()));
         let places = AgentPaths {
             read: &own,
             hosts: match &self.reach {
@@ -149,6 +150,9 @@ impl TextAgent for CommandAgent {
             .env("KARVE_VARIANT", request.variant.saturating_add(1).to_string())
             .env("KARVE_BRIEF", brief_path.to_string_lossy())
             .env("KARVE_ANSWER", answer_path.to_string_lossy());
+        for (name, value) in workspace.exec.iter().flat_map(|exec| exec.variables()) {
+            command = command.env(name, value);
+        }
         let (given, kept) = self.keys(workspace);
         for name in &kept {
             command = command.env_remove(name);

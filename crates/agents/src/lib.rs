@@ -7,6 +7,7 @@ pub mod builtin;
 pub mod cli;
 pub mod command;
 pub mod config;
+mod exec_access;
 pub mod external;
 pub mod form;
 pub mod messages;
@@ -21,6 +22,7 @@ pub mod team;
 pub mod template_env;
 mod turn;
 
+pub use exec_access::{EXEC_SOCKET, ExecAccess};
 pub use secrets::Secrets;
 
 use crate::config::{AgentConfig, AgentLaunch};
@@ -89,6 +91,8 @@ pub struct Workspace<'a> {
     pub cases: &'a [Case],
     /// What the campaign has used so far.
     pub spent: AgentUsage,
+    /// How it runs commands on the machine with the device, if that is another one.
+    pub exec: Option<&'a ExecAccess>,
 }
 
 /// A participant that proposes hypotheses and implements them.

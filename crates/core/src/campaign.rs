@@ -37,7 +37,7 @@ use crate::spending::AgentUsage;
 pub use baselines::BaselineDuel;
 pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
-pub use devices::{DeviceUse, RemoteDevice};
+pub use devices::{DeviceUse, RemoteDevice, RenewalRule};
 pub use event::{
     Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
     Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,

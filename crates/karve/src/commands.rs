@@ -12,6 +12,7 @@ pub mod completions;
 pub mod contract;
 pub mod demo;
 pub mod doctor;
+pub mod exec;
 pub mod explain;
 pub mod export;
 pub mod external;
@@ -128,7 +129,7 @@ enum CliCommand {
     Relay(relay::RelayArgs),
     Remote(remote::RemoteArgs),
     Devices(remote::DevicesArgs),
-    Exec(remote::ExecArgs),
+    Exec(exec::ExecArgs),
     Completions(completions::CompletionsArgs),
 }
 

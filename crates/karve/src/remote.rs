@@ -14,10 +14,12 @@
 //! host     what the far side lacks is sent; what it made is stored
 //! held     a device while it is held
 //! far_state what the far side has
+//! exec     commands of an agent that karve drives
 //! ```
 
 mod command;
 pub mod engine;
+pub mod exec;
 mod far_state;
 mod held;
 pub mod host;

@@ -45,6 +45,8 @@ struct FarLine {
 struct LineState {
     /// What stops the current task.
     stop: StopFlag,
+    /// What ends a command of an agent, and nothing else.
+    cancel: StopFlag,
     /// The current or last task.
     task: u64,
     /// The end of the last task, to be said again after a lost line.
@@ -128,6 +130,10 @@ fn listen(line: &FarLine, send: &mpsc::SyncSender<Incoming>) {
                 stop_task(line);
                 continue;
             }
+            ToFar::Cancel => {
+                end_now(&locked(&line.state).cancel);
+                continue;
+            }
             ToFar::Goodbye => {
                 locked(&line.state).will = None;
                 break;
@@ -136,6 +142,7 @@ fn listen(line: &FarLine, send: &mpsc::SyncSender<Incoming>) {
                 let mut state = locked(&line.state);
                 state.task = task.id;
                 state.end = None;
+                state.cancel = StopFlag::new();
                 drop(state);
                 Incoming::Task(task, message.attached)
             }
@@ -150,8 +157,13 @@ fn listen(line: &FarLine, send: &mpsc::SyncSender<Incoming>) {
 
 fn stop_task(line: &FarLine) {
     let state = locked(&line.state);
-    state.stop.request();
-    state.stop.request();
+    end_now(&state.stop);
+    end_now(&state.cancel);
+}
+
+fn end_now(flag: &StopFlag) {
+    flag.request();
+    flag.request();
 }
 
 /// Works through what comes in.
@@ -216,6 +228,7 @@ fn end_of(
                 let attached = vec![bytes.to_vec()];
                 line.say(&WireMessage { body: FromFar::Output { stderr }, attached });
             };
+            project.cancelled_by(&locked(&line.state).cancel);
             project.perform(task, attached, &mut end, &say)
         }
     };

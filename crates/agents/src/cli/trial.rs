@@ -92,6 +92,7 @@ pub fn run_trial(
         session_log: &dir.join("tmp/session.jsonl"),
         stop,
         sandbox,
+        exec: None,
     };
     let ask = CliTurnRequest {
         task: TurnTask::Trial,

@@ -4,6 +4,7 @@
 use super::listen::OutputListener;
 use super::turn_output::{TurnFailure, TurnOutput, message};
 use super::{CliOutputParser, CliSpec, CliTurnRequest, TurnTask, Workspace, changed_files};
+use crate::ExecAccess;
 use crate::cli::CliConfig;
 use crate::secrets::Secrets;
 use crate::session_log::{SESSION_LOG_BYTES_MAX, SessionLog, VERSION};
@@ -44,6 +45,7 @@ pub(super) struct CliTurnContext<'a> {
     pub(super) session_log: &'a Path,
     pub(super) stop: &'a StopFlag,
     pub(super) sandbox: Option<&'a Sandbox>,
+    pub(super) exec: Option<&'a ExecAccess>,
 }
 
 impl<'a> CliTurnContext<'a> {
@@ -55,6 +57,7 @@ impl<'a> CliTurnContext<'a> {
             session_log: workspace.session_log,
             stop: workspace.stop,
             sandbox: workspace.sandbox,
+            exec: workspace.exec,
         }
     }
 
@@ -192,17 +195,21 @@ impl CliProgram {
         let (state, shown) = self.state(place.notes);
         let set = spec.set.iter();
         let set = set.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let set = set.chain((spec.settings)(ask)).chain(state);
+        let exec = place.exec.iter().flat_map(|exec| exec.variables());
+        let exec = exec.map(|(name, value)| (name.to_owned(), value));
+        let set = set.chain(exec).chain((spec.settings)(ask)).chain(state);
         for (name, value) in set.chain(self.env.clone()) {
             command = command.env(name, value);
         }
         let mut gateway = None;
         if let Some(sandbox) = place.sandbox {
             let hosts = self.hosts();
+            let exec = place.exec.iter().flat_map(|exec| exec.shown());
+            let read: Vec<PathBuf> = beside(&self.program).into_iter().chain(exec).collect();
             let places = AgentPaths {
                 tree: place.tree,
                 notes: place.notes,
-                read: &beside(&self.program),
+                read: &read,
                 write: &shown,
                 hosts: hosts.as_deref(),
             };

@@ -5,9 +5,32 @@
 
 use super::Campaign;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The most uses that are remembered one by one; the times of all others are added to the last.
 const USES_MAX: usize = 1_000;
+
+/// When an allocation is given up for another one, before it ends within a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewalRule {
+    /// It is renewed when it has no more left than this.
+    margin: Duration,
+    /// How often the time that is left is asked for.
+    pub every: Duration,
+}
+
+impl RenewalRule {
+    /// For allocations of this length.
+    pub fn of(time: Duration) -> Self {
+        let margin = Duration::from_secs(120).min(time / 4);
+        Self { margin, every: Duration::from_secs(30).min(margin / 3) }
+    }
+
+    /// Whether it is renewed now. What does not say how long it lasts is kept.
+    pub fn is_due(self, left: Option<Duration>) -> bool {
+        left.is_some_and(|left| left <= self.margin)
+    }
+}
 
 /// A device on another machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,11 +125,11 @@ impl Campaign {
     pub(super) fn remote_note(&self) -> Option<String> {
         let device = &self.devices.uses.last()?.device;
         Some(format!(
-            "{}; karve builds, tests and measures there, in worktrees of its own; \"karve exec \
-             --on {} -- COMMAND\" runs a command in a copy of the checkout there, if your \
-             sandbox lets it",
-            device.describe(),
-            device.remote
+            "{}; karve builds, tests and measures there, in worktrees of its own; \"karve exec -- \
+             COMMAND\" runs a command there on your files as they are, in this allocation and in a \
+             sandbox, for at most ten minutes; its output comes back, and ignored files stay \
+             there for the next command",
+            device.describe()
         ))
     }
 
@@ -127,6 +150,20 @@ mod tests {
             allocation: Some(allocation.to_owned()),
             sandbox: String::new(),
             price_per_hour: Some(2.0),
+        }
+    }
+
+    #[test]
+    fn an_allocation_is_renewed_in_time_and_looked_at_often_enough() {
+        let seconds = Duration::from_secs;
+        for time in [60, 600, 3_600, 86_400].map(seconds) {
+            let rule = RenewalRule::of(time);
+            assert!(
+                !rule.is_due(None) && !rule.is_due(Some(time)) && rule.is_due(Some(seconds(1)))
+            );
+            let first = (0..=time.as_secs()).rev().find(|left| rule.is_due(Some(seconds(*left))));
+            // Even if it is looked at as late as possible, some time is left.
+            assert!(seconds(first.unwrap()) >= rule.every * 2, "{time:?}");
         }
     }
 

@@ -221,7 +221,8 @@ proptest! {
     ) {
         let readings = readings(seed, gain, 0.1);
         let hosts = |slowness: f64| -> Vec<(&str, f64)> {
-            (0..BLOCKS).map(|n| if n % turn == 0 { ("n2", slowness) } else { ("n1", 1.0) }).collect()
+            let place = |n: usize| if n.is_multiple_of(turn) { ("n2", slowness) } else { ("n1", 1.0) };
+            (0..BLOCKS).map(place).collect()
         };
         let one = played_on(&readings, &vec![("n1", 1.0); BLOCKS]);
         let (unnamed, alone) = (played(&readings), one.comparison());

@@ -107,9 +107,15 @@ impl Repo {
         let own = self.common_dir().join("index");
         let call = |index: &Path| self.call().work_tree(self.root()).index(index);
         call(&own)?.args(["read-tree", head.as_str()]).effect()?;
-        call(index)?.args(["read-tree", "--reset", files.as_str()]).effect()?;
-        call(index)?.args(["checkout-index", "--all", "--force"]).effect()?;
-        call(index)?.args(["clean", "--force", "-d", "--quiet", "--", "."]).effect()
+        self.show_in(self.root(), files, index)
+    }
+
+    /// Makes a directory show the files of a commit. Files that git ignores stay.
+    pub fn show_in(&self, dir: &Path, files: &Oid, index: &Path) -> Result<()> {
+        let call = || self.call().work_tree(dir).index(index);
+        call()?.args(["read-tree", "--reset", files.as_str()]).effect()?;
+        call()?.args(["checkout-index", "--all", "--force"]).effect()?;
+        call()?.args(["clean", "--force", "-d", "--quiet", "--", "."]).effect()
     }
 
     /// The files of a checkout that differ from a commit, and those that are new and not ignored.

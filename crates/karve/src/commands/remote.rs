@@ -1,5 +1,4 @@
-//! `karve remote`, `karve devices`, `karve exec`, and other commands with `--on`: what runs on
-//! another machine.
+//! `karve remote`, `karve devices`, and other commands with `--on`: what runs on another machine.
 
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
@@ -361,41 +360,6 @@ impl DevicesArgs {
     }
 }
 
-/// Run a command in the project on another machine
-///
-/// The files of the checkout are copied there, the command runs in the same directory, its output
-/// is shown, and files that it changed come back, unless git ignores them.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  karve exec --on box -- nvidia-smi
-  karve exec --on lab -- make test")]
-pub struct ExecArgs {
-    /// On this remote
-    #[arg(long, value_name = "NAME")]
-    on: String,
-    /// Seconds that it may run
-    #[arg(long, value_name = "S", default_value_t = 3_600)]
-    limit: u64,
-    /// The command
-    #[arg(last = true, required = true)]
-    command: Vec<String>,
-}
-
-impl ExecArgs {
-    /// Runs the command.
-    pub fn run(&self, place: &ProjectArgs) -> Result<()> {
-        let line = remote::engine::quoted_line(&self.command);
-        let limit_s = self.limit;
-        in_copy(place, &self.on, Vec::new(), |shown, _| Work::Shell {
-            head: shown.head.to_string(),
-            files: shown.files.to_string(),
-            line: line.clone(),
-            dir: shown.dir.clone(),
-            limit_s,
-        })
-    }
-}
-
 /// Runs a command of karve there, with these arguments.
 pub(super) fn run_there(place: &ProjectArgs, name: &str, args: Vec<String>) -> Result<()> {
     in_copy(place, name, args, |shown, args| Work::Karve {
@@ -425,14 +389,14 @@ pub(super) fn own_args() -> Vec<String> {
 }
 
 /// What a copy of the project shows.
-struct ShownFiles {
-    head: Oid,
-    files: Oid,
-    dir: String,
+pub(super) struct ShownFiles {
+    pub(super) head: Oid,
+    pub(super) files: Oid,
+    pub(super) dir: String,
 }
 
 /// Does some work in a copy of the checkout, and brings back what it changed.
-fn in_copy(
+pub(super) fn in_copy(
     place: &ProjectArgs,
     name: &str,
     args: Vec<String>,

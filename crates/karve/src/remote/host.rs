@@ -10,7 +10,7 @@ use super::line::{Greeted, Heard, LineParts};
 use super::table::{HoldRule, RemoteConfig};
 use super::wire::{FromFar, Hello, Outcome, Task, TaskEnd, ToFar, Welcome, WireMessage, Work};
 use crate::ui;
-use karve_core::campaign::{Event, RemoteDevice};
+use karve_core::campaign::{Event, RemoteDevice, RenewalRule};
 use karve_harness::store::CampaignDir;
 use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -20,10 +20,6 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for a message before the user's wishes are looked at.
 const GLANCE: Duration = Duration::from_millis(50);
-/// An allocation is renewed when it has less left than this.
-const RENEW_BEFORE: Duration = Duration::from_secs(120);
-/// How often the time that is left is asked for.
-const LEFT_EVERY: Duration = Duration::from_secs(30);
 /// How long a lost line is tried again beyond the grace of the far side, in which work may go on.
 const RECONNECT_EXTRA: Duration = Duration::from_secs(60);
 /// How often a task is started again on a fresh worker.
@@ -63,6 +59,8 @@ pub struct RemoteHost {
     started: Instant,
     waited: Duration,
     events: Vec<Event>,
+    /// Ends the command of an agent that runs now.
+    cancel: StopFlag,
 }
 
 /// Why a task has no end yet.
@@ -128,7 +126,13 @@ impl RemoteHost {
             started: Instant::now(),
             waited: Duration::ZERO,
             events: Vec::new(),
+            cancel: StopFlag::new(),
         }
+    }
+
+    /// What ends commands of an agent from now on.
+    pub fn cancelled_by(&mut self, cancel: &StopFlag) {
+        self.cancel = cancel.clone();
     }
 
     /// Its name.
@@ -229,7 +233,12 @@ impl RemoteHost {
         dir: Option<&CampaignDir>,
     ) -> Result<(TaskEnd, Vec<Vec<u8>>), TaskFailure> {
         let mut stopping: Option<Instant> = None;
+        let mut is_cancelled = false;
         loop {
+            if !is_cancelled && self.cancel.at_once() {
+                is_cancelled = true;
+                let _ = self.say(&ToFar::Cancel.into());
+            }
             if self.user.stop.at_once() {
                 let since = *stopping.get_or_insert_with(Instant::now);
                 if since.elapsed() < GLANCE {
@@ -410,13 +419,12 @@ impl RemoteHost {
         let Some(held) = &mut self.held else {
             return Ok(());
         };
-        let margin = RENEW_BEFORE.min(self.config.time / 4);
-        if held.asked_left.elapsed() < LEFT_EVERY.min(margin / 3) {
+        let rule = RenewalRule::of(self.config.time);
+        if held.asked_left.elapsed() < rule.every {
             return Ok(());
         }
         held.asked_left = Instant::now();
-        let left = self.engine.time_left(&held.allocation);
-        if left.is_none_or(|left| left > margin) {
+        if !rule.is_due(self.engine.time_left(&held.allocation)) {
             return Ok(());
         }
         let words = format!("{}: the allocation ends soon; asking for another", self.config.name);

@@ -4,6 +4,7 @@
 //! artifacts. Everything travels in frames, `kind, length, bytes`, so that a relay can pass on
 //! whole frames only, and a message that was cut off by a dropped line is recognized.
 
+use super::exec::{ExecRun, ExecTask};
 use karve_core::campaign::Event;
 use karve_core::hypothesis::PartShare;
 use karve_core::measurement::Environment;
@@ -37,6 +38,8 @@ pub enum ToFar {
     Resume { id: u64 },
     /// The user wants to stop immediately.
     Stop,
+    /// A command of an agent is no longer wanted.
+    Cancel,
     /// The work is over; nothing that must be undone stays behind.
     Goodbye,
 }
@@ -116,6 +119,8 @@ pub enum Work {
     Karve { head: String, files: String, args: Vec<String>, dir: String },
     /// Run a shell line in the checkout of a commit.
     Shell { head: String, files: String, line: String, dir: String, limit_s: u64 },
+    /// Run a command of the campaign's agent.
+    Exec { task: ExecTask },
     /// Who holds which device.
     Leases,
     /// Get ready to try settings of knobs.
@@ -253,6 +258,8 @@ pub enum Outcome {
     Learned { after: Option<Box<Profile>>, shares: Vec<PartShare> },
     /// The exit code of a command.
     Exited { code: i32 },
+    /// What a command of an agent printed.
+    Ran { ran: ExecRun },
     /// The devices, each with what its lease says.
     Leases { leases: Vec<(String, String)> },
     /// Settings can be tried on this host.

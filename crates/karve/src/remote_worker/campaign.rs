@@ -43,6 +43,8 @@ pub(super) struct FarTools {
     /// The copy of the user's repository.
     pub(super) repo: Repo,
     pub(super) stop: StopFlag,
+    /// Ends a command of an agent.
+    pub(super) cancel: StopFlag,
     pub(super) notices: NoticeSink,
 }
 
@@ -81,7 +83,12 @@ impl FarProject {
         }
         let dir = dir.join("projects").join(&hello.project);
         let repo = git::mirror(&dir.join("repo"))?;
-        let tools = FarTools { repo, stop: stop.clone(), notices: notices.clone() };
+        let tools = FarTools {
+            repo,
+            stop: stop.clone(),
+            cancel: StopFlag::new(),
+            notices: notices.clone(),
+        };
         let mut project = Self { dir, tools, tuner: None, campaign: None };
         if let Some(name) = &hello.campaign {
             project.campaign = Some(project.open_campaign(name, hello.patience_s)?);
@@ -108,6 +115,11 @@ impl FarProject {
             (campaign.state, campaign.length) = (Campaign::new(), 0);
         }
         Ok(campaign)
+    }
+
+    /// What ends a command of an agent from now on.
+    pub(super) fn cancelled_by(&mut self, cancel: &StopFlag) {
+        self.tools.cancel = cancel.clone();
     }
 
     /// What is here already.
@@ -170,7 +182,11 @@ impl FarProject {
                 end.waited_ms = u64::try_from(tuner.waited().as_millis()).unwrap_or(u64::MAX);
                 Ok((outcome?, Vec::new()))
             }
-            Work::Step | Work::Inspect { .. } | Work::Profile { .. } | Work::Learn => {
+            Work::Step
+            | Work::Inspect { .. }
+            | Work::Profile { .. }
+            | Work::Learn
+            | Work::Exec { .. } => {
                 let campaign = self.campaign.as_mut();
                 let campaign = campaign.ok_or_else(|| bug("a step without a campaign"))?;
                 campaign.perform(&self.tools, &task.work, end)
@@ -314,7 +330,7 @@ impl FarCampaign {
 
     /// The context of the steps, made when it is first needed.
     fn context(&mut self, tools: &FarTools) -> Result<(&mut Context, &Campaign)> {
-        let FarTools { repo, stop, notices } = tools;
+        let FarTools { repo, stop, notices, .. } = tools;
         let charter = self.state.charter().ok_or_else(|| bug("the campaign has no charter"))?;
         if self.context.is_none() {
             let mut charter: Charter = charter.clone();
@@ -371,6 +387,9 @@ impl FarCampaign {
                 let after = after.map(Box::new);
                 Outcome::Learned { after, shares }
             }),
+            Work::Exec { task } => {
+                steps::exec(context, task, &tools.cancel).map(|ran| Outcome::Ran { ran })
+            }
             _ => Err(bug("not a step")),
         };
         end.waited_ms = u64::try_from(context.waited().as_millis()).unwrap_or(u64::MAX);

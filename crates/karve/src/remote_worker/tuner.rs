@@ -22,7 +22,7 @@ pub(super) struct FarEvaluator {
 impl FarEvaluator {
     /// For the knobs of a commit, by its own `karve.toml`.
     pub(super) fn of_project(tools: &FarTools, base: &Oid, dir: &str) -> Result<(Self, Outcome)> {
-        let FarTools { repo, stop, notices } = tools;
+        let FarTools { repo, stop, notices, .. } = tools;
         let place = ProjectArgs { dir: Some(repo.root().join(dir)), campaign: None };
         let loaded = place.load_in(repo, &Overrides::default())?;
         let environment = host::environment(stop);

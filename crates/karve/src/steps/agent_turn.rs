@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::correctness::cases_at;
+use super::exec_door::{ExecDoor, ExecFiles, ExecParts};
 use karve_agents::{Agent, Workspace};
 use karve_core::campaign::{Campaign, Event};
 use karve_core::spending::AgentUsage;
@@ -20,6 +21,8 @@ pub(super) struct WorkspaceSetup {
     cases: Vec<Case>,
     /// What the campaign has used so far.
     pub(super) spent: AgentUsage,
+    /// The commit that files of a worktree are compared with.
+    base: String,
 }
 
 /// The result of a turn, and the artifact with its session log.
@@ -31,6 +34,7 @@ pub(super) fn setup(context: &Context, campaign: &Campaign) -> WorkspaceSetup {
         harness: context.harness(),
         cases: cases_at(campaign, &campaign.cases_of(CaseSet::Full)),
         spent: campaign.cost(),
+        base: campaign.incumbent().to_owned(),
     }
 }
 
@@ -44,6 +48,7 @@ pub(super) fn turn_in_worktree<T>(
     // Outside everything that the agent sees.
     let session_log = context.dir.join("tmp").join("session.jsonl");
     let _ = fs::remove_file(&session_log);
+    let door = ExecDoor::open(context)?;
     let workspace = Workspace {
         repo: &context.repos.work,
         tree,
@@ -54,8 +59,23 @@ pub(super) fn turn_in_worktree<T>(
         harness: &setup.harness,
         cases: &setup.cases,
         spent: setup.spent,
+        exec: door.as_ref().map(|door| &door.access),
     };
-    let outcome = turn(context.acting.agent.as_mut(), &workspace)?;
+    let parts = ExecParts {
+        files: ExecFiles {
+            tree,
+            base: &setup.base,
+            repos: &context.repos,
+            secrets: &context.acting.secrets,
+        },
+        dir: &context.dir,
+        charter: &context.charter,
+    };
+    let agent = context.acting.agent.as_mut();
+    let outcome = match (&door, &mut context.remote) {
+        (Some(door), Some(host)) => door.during(&parts, host, || turn(agent, &workspace)),
+        _ => turn(agent, &workspace),
+    }?;
     let artifact = match session_log.is_file() {
         true => Some(store::take_artifact(&context.dir, &session_log)?),
         false => None,

@@ -65,7 +65,7 @@ pub(crate) struct Repositories {
 #[derive(Debug)]
 pub(crate) struct ActingAgent {
     pub(crate) agent: Box<dyn Agent>,
-    secrets: Secrets,
+    pub(super) secrets: Secrets,
 }
 
 /// What kernels are measured on.

@@ -6,8 +6,9 @@ use crate::refs::refs_of;
 use crate::remote::host::{NearSide, RemoteHost};
 use crate::remote::wire::{Outcome, RepoRole, Work};
 use karve_core::campaign::{Campaign, Event, Step, strategy};
-use karve_core::charter::WorkMode;
-use karve_harness::git::Oid;
+use karve_core::charter::{Charter, WorkMode};
+use karve_harness::git::{Oid, Repo};
+use karve_harness::store::CampaignDir;
 use karve_os::error::Result;
 use karve_os::files;
 
@@ -63,6 +64,23 @@ pub(super) fn ask(
     outcome.map(Some)
 }
 
+/// A campaign with its repositories, the user's and the one with the candidates, and some commits.
+pub(super) fn near_side<'a>(
+    dir: &'a CampaignDir,
+    charter: &Charter,
+    (upstream, work): (&'a Repo, &'a Repo),
+    commits: &[Oid],
+) -> NearSide<'a> {
+    let mut repos = vec![(RepoRole::Upstream, upstream)];
+    let is_extracted = matches!(charter.mode, WorkMode::Workspace { .. });
+    if is_extracted {
+        repos.push((RepoRole::Workspace, work));
+    }
+    let role = if is_extracted { RepoRole::Workspace } else { RepoRole::Upstream };
+    let commits = commits.iter().map(|commit| (role, commit.clone())).collect();
+    NearSide { dir: Some(dir), repos, refs: None, commits, artifacts: Vec::new() }
+}
+
 fn ask_host(
     context: &Context,
     host: &mut RemoteHost,
@@ -70,23 +88,16 @@ fn ask_host(
     work: &Work,
     commits: &[Oid],
 ) -> Result<Outcome> {
-    let mut repos = vec![(RepoRole::Upstream, &context.repos.upstream)];
-    let is_extracted = matches!(context.charter.mode, WorkMode::Workspace { .. });
-    if is_extracted {
-        repos.push((RepoRole::Workspace, &context.repos.work));
-    }
-    let role = if is_extracted { RepoRole::Workspace } else { RepoRole::Upstream };
     let reference = campaign.baseline().and_then(|baseline| baseline.reference.clone());
     let ablated = match work {
         Work::Learn => strategy::to_ablate(campaign).map(|plan| plan.patch),
         _ => None,
     };
+    let repos = (&context.repos.upstream, &context.repos.work);
     let near = NearSide {
-        dir: Some(&context.dir),
-        repos,
         refs,
-        commits: commits.iter().map(|commit| (role, commit.clone())).collect(),
         artifacts: reference.into_iter().chain(ablated).collect(),
+        ..near_side(&context.dir, &context.charter, repos, commits)
     };
     let answer = host.ask(&near, work)?;
     for (path, bytes) in &answer.files {

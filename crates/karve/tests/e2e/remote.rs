@@ -80,16 +80,74 @@ fn a_campaign_in_an_actor_of_ray_ends_as_it_does_here() {
     ends_as_here(&lab, &far);
 }
 
-#[test]
-fn a_brief_says_where_the_kernel_runs() {
+/// What an agent tries with `karve exec`: a name, and a line that it runs there.
+const TRIED: [(&str, &str); 8] = [
+    ("files", "sed -n s/^TIME=//p kernel.sh; mkdir -p build; echo kept >>build/kept"),
+    ("again", "echo kept >>build/kept; wc -l <build/kept"),
+    ("log", "cat ../../events.jsonl ../../../../../*/*/campaigns/*/events.jsonl | head -c 9"),
+    ("write", "echo x >../../left; echo $?"),
+    ("flood", "yes karve | head -c 3000000 | tail -c 3000000"),
+    ("queue", "squeue; scancel --state=RUNNING; sbatch --wrap=true; echo tried"),
+    ("others", "ls /proc | grep -c ^[0-9]; kill -9 -1"),
+    ("process", "setsid sleep 98765 >/dev/null 2>&1 & echo started"),
+];
+
+/// A campaign of one round whose agent runs commands where it is measured.
+#[track_caller]
+fn agent_runs_commands(far: impl Fn(&Lab) -> Far) {
     let lab = Lab::new("gains");
-    let _far = Far::by_command(&lab);
+    lab.write(".gitignore", "build/\n");
+    let tries = TRIED.map(|(name, line)| format!("say {name} '{line}'\n")).concat();
+    let script = format!(
+        "edit 's/TIME=100/TIME=77/'\n\
+         say() {{\n  printf '# %s: %s\\n' \"$1\" \"$(karve exec -- sh -c \"$2\" 2>&1 \
+         | tr '\\n' ' ' | head -c 300)\" >>kernel.sh\n}}\n\
+         {tries}(cd / && karve exec -- pwd) >/dev/null && echo '# root: ran' >>kernel.sh\n\
+         karve exec --limit 1 -- sleep 30 || echo \"# limit: $?\" >>kernel.sh\n\
+         karve exec -- sleep 300 >/dev/null 2>&1 &\n\
+         sleep 0.3\n\
+         echo '{{\"summary\": \"done\"}}'"
+    );
+    lab.script("1", "implement", &script).commit();
+    let far = far(&lab);
     lab.karve(&["run", "--yes", "--on", "far", "--rounds", "1"]).ends(0);
     let files = fs::read_dir(lab.campaign("artifacts")).unwrap().flatten();
-    let mut texts = files.map(|file| fs::read_to_string(file.path()).unwrap_or_default());
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let said = format!("remote: far: {}; karve builds", host.trim());
-    assert!(texts.any(|text| text.contains(&said) && text.contains("karve exec --on far")));
+    let texts: Vec<String> =
+        files.map(|file| fs::read_to_string(file.path()).unwrap_or_default()).collect();
+    let host = lab.events("device_acquired")[0]["device"]["host"].to_string();
+    let said = format!("remote: far: {}", host.trim_matches('"'));
+    assert!(texts.iter().any(|text| text.contains(&said) && text.contains("karve exec -- ")));
+    let commit = lab.events("implemented")[0]["candidate"]["commit"].as_str().unwrap().to_owned();
+    let kernel = lab.git(&["show", &format!("{commit}:kernel.sh")]);
+    let line = |name: &str| {
+        let mark = format!("# {name}: ");
+        kernel
+            .lines()
+            .find_map(|line| line.strip_prefix(&mark))
+            .unwrap_or_else(|| panic!("{kernel}"))
+    };
+    assert_eq!((line("files"), line("again")), ("77 ", "2 "), "{kernel}");
+    assert!(!line("log").contains("{\"seq\"") && !line("log").contains("\"seq"), "{kernel}");
+    assert!(line("flood").len() <= 300 && line("flood").starts_with("karve karve"), "{kernel}");
+    assert!(line("queue").contains("tried ") && line("queue").contains("error"), "{kernel}");
+    assert!(line("process").contains("started"), "{kernel}");
+    assert_eq!((line("root"), line("limit")), ("ran", "1"), "{kernel}");
+    assert_eq!(lab.events("device_acquired").len(), 1, "its own allocation, and no other");
+    lab.karve(&["verify"]).ends(0);
+    wait_until("nothing is left", || {
+        far.running().is_empty() && far::processes_with("sleep 98765").is_empty()
+    });
+    assert!(far::processes_with("sleep 300").is_empty());
+    let found = std::process::Command::new("find").arg(&far.dir).args(["-name", "left"]).output();
+    assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "", "nothing outside its copy");
+}
+
+#[test]
+fn an_agent_runs_commands_on_the_device_of_its_campaign_and_nowhere_else() {
+    let (Some(sshd), Some(slurm)) = (Sshd::start(), Slurm::start(1)) else { return };
+    agent_runs_commands(|lab| Far::by_ssh(lab, &sshd));
+    agent_runs_commands(|lab| Far::by_slurm(lab, &slurm, ""));
+    wait_until("the allocation is given back", || slurm.jobs().is_empty());
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn parent_of(pid: &str) -> Option<String> {
 }
 
 /// Processes whose command line names something.
-fn processes_with(name: &str) -> Vec<(String, String)> {
+pub(crate) fn processes_with(name: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
