@@ -24,7 +24,10 @@ impl CommandEngine {
 
 /// A template with its placeholders replaced.
 fn filled(template: &str, id: &str, command: &str) -> String {
-    template.replace("{command}", command).replace("{id}", &quoted(id))
+    // The command comes last, so that nothing is replaced in it.
+    let template = template.replace("{id}", &quoted(id));
+    let parts = template.split("{command_word}").map(|part| part.replace("{command}", command));
+    parts.collect::<Vec<_>>().join(&quoted(command))
 }
 
 impl Engine for CommandEngine {

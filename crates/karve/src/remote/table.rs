@@ -114,7 +114,8 @@ pub struct RemoteTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub acquire: Option<String>,
-    /// Runs `{command}` there, with its standard input and output.
+    /// Runs `{command}` there, with its standard input and output; `{command_word}` is the same as
+    /// one word, for a program that hands it to another shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub run: Option<String>,
@@ -206,7 +207,7 @@ impl RemoteConfig {
             EngineKind::Command => {
                 needs("run", &table.run)?;
                 let run = table.run.as_deref().unwrap_or_default();
-                if !run.contains("{command}") {
+                if !run.contains("{command}") && !run.contains("{command_word}") {
                     return Err(wrong("run", "it has no {command}".to_owned()));
                 }
                 if run.contains("{id}") {

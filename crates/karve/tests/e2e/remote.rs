@@ -4,7 +4,7 @@ mod far;
 
 use crate::e2e::harness::in_workspace;
 use crate::e2e::kill::reference;
-use crate::e2e::lab::{Lab, wait_until};
+use crate::e2e::lab::{Lab, PATH, Said, source, wait_until};
 use crate::e2e::tidy::Remains;
 pub(crate) use far::{Far, Ray, Slurm, Sshd, kill};
 use std::fs;
@@ -196,6 +196,36 @@ fn commands_run_elsewhere_on_the_files_of_the_checkout() {
     lab.karve(&["doctor", "--on", "far"]).ends(0).shows(&["git"]);
     lab.karve(&["devices", "--on", "far"]).ends(0).shows(&["none is held"]);
     assert_eq!(far.running(), Vec::<String>::new());
+}
+
+#[test]
+fn the_other_engines_of_the_documentation_work_with_stand_ins() {
+    let docs = fs::read_to_string(source("docs/remote.md")).unwrap();
+    let lab = Lab::new("gains");
+    let (bin, state) = (lab.beside("bin"), lab.beside("jobs"));
+    fs::create_dir(&bin).unwrap();
+    fs::create_dir(&state).unwrap();
+    for name in ["qsub", "qstat", "qdel", "ssh", "flux", "docker", "kubectl"] {
+        std::os::unix::fs::symlink(source("testing/schedulers/fake"), bin.join(name)).unwrap();
+    }
+    for name in ["docker", "k8s", "pbs", "flux", "sge"] {
+        let start = format!("[remote.{name}]\n");
+        let table = docs.split(&start).nth(1).and_then(|rest| rest.split("\n\n").next());
+        let far = Far::of(&lab, table.unwrap().split("```").next().unwrap());
+        let karve = |args: &[&str]| {
+            let mut command = lab.command(args);
+            command.env("PATH", format!("{}:{PATH}", bin.display())).env("FAKE_STATE", &state);
+            Said::of(&command.output().unwrap())
+        };
+        let jobs = || fs::read_dir(&state).unwrap().count();
+        let held = format!("ls {} | wc -l; cat kernel.sh | wc -l", state.display());
+        let said = karve(&["exec", "--on", "far", "--", "sh", "-c", &held]).ends(0);
+        let held = if name == "k8s" { "0\n" } else { "1\n" };
+        assert!(said.stdout.starts_with(held), "{name}: {said:#?}");
+        assert_eq!(jobs(), 0, "{name} is given back");
+        karve(&["exec", "--on", "far", "--", "sh", "-c", "exit 3"]).ends(3);
+        assert_eq!((jobs(), far.running()), (0, Vec::new()), "{name}");
+    }
 }
 
 #[test]

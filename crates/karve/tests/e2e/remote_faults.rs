@@ -87,12 +87,16 @@ fn a_killed_karve_leaves_nothing_there_and_resumes() {
 
 #[test]
 fn a_killed_karve_gives_its_allocation_back() {
-    let Some(slurm) = Slurm::start(2) else { return };
+    let Some(slurm) = Slurm::start(1) else { return };
     let lab = Lab::new("gains");
     let far = Far::by_slurm(&lab, &slurm, "");
     under_way(&lab, 3).kill();
     wait_until("the allocation is given back", || slurm.jobs().is_empty());
-    lab.karve(&["run", "--yes"]).ends(0);
+    // Without the daemon of its node, the worker goes on.
+    let running = under_way(&lab, 5);
+    let job = slurm.jobs()[0].clone();
+    slurm.kill_daemon(job.rsplit(' ').next().unwrap());
+    running.wait().ends(0);
     is_whole(&lab, &far);
     wait_until("the allocation is given back", || slurm.jobs().is_empty());
 }
@@ -118,9 +122,11 @@ fn a_lost_node_and_a_preempted_allocation_are_replaced_and_controlled() {
     wait_until("another node is used", || lab.events("device_acquired").len() == 2);
     let hosts = lab.events("device_acquired");
     assert_ne!(hosts[0]["device"]["host"], hosts[1]["device"]["host"]);
-    let job = slurm.jobs()[0].split(' ').next().unwrap().to_owned();
-    slurm.run("scancel", &[&job]);
+    // A partition with a higher priority takes the node for a while.
+    let urgent = ["-p", "urgent", "-N1", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"];
+    slurm.run("sbatch", &urgent).ends(0);
     running.wait().ends(0);
+    assert_eq!(lab.events("device_acquired").len(), 3, "it was preempted");
     let verdicts = reference().remains.kinds().iter().filter(|kind| *kind == "settled").count();
     assert_eq!(lab.events("settled").len(), verdicts);
     assert_eq!(lab.verdicts()[0], "keep");
@@ -146,7 +152,9 @@ fn an_allocation_is_renewed_before_its_end() {
     let far = Far::by_slurm(&lab, &slurm, "time = \"1m\"\n");
     let said = lab.karve(&["run", "--yes", "--on", "far"]).ends(0);
     said.complains(&["the allocation ends soon; asking for another"]);
-    assert!(lab.events("device_acquired").len() > 1);
+    let acquired = lab.log().iter().rposition(|r| r["event"]["type"] == "device_acquired").unwrap();
+    let is_control = |r: &serde_json::Value| r["event"]["duel"]["duel"] == "control";
+    assert!(acquired > 1 && lab.log()[acquired..].iter().any(is_control), "an A/A test follows");
     lab.karve(&["verify"]).ends(0);
     wait_until("nothing is left", || far.running().is_empty() && slurm.jobs().is_empty());
 }

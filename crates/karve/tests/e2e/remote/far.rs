@@ -17,7 +17,7 @@ pub(crate) struct Far {
 
 impl Far {
     /// A remote of the user; copies of karve are shared by all tests.
-    fn of(lab: &Lab, lines: &str) -> Self {
+    pub(crate) fn of(lab: &Lab, lines: &str) -> Self {
         let dir = lab.beside("far");
         if !dir.exists() {
             fs::create_dir(&dir).unwrap();
