@@ -1,5 +1,6 @@
 //! Performs one step of a campaign; makes no decisions. Each step has its own file, named after it.
 
+mod accept;
 mod check_mutations;
 mod checksums;
 mod choose;
@@ -42,6 +43,7 @@ mod stale_memory;
 mod tips;
 mod tuning;
 
+pub(crate) use accept::{AcceptanceTest, accept};
 pub use agent_turn::asked_agent;
 pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
 pub use context::{Context, ContextParts};

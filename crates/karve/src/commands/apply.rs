@@ -1,15 +1,18 @@
 //! `karve apply`: puts the best kernel on a branch that the user names.
 
 use super::history::repo_of;
+use super::remote::named;
 use crate::project::{LoadedCampaign, ProjectArgs, tag_of};
-use crate::{reports, steps, ui, workspace};
+use crate::remote::host::{HostUser, NearSide, RemoteHost};
+use crate::remote::wire::{Outcome, RepoRole, Work};
+use crate::steps::AcceptanceTest;
+use crate::{remote, reports, session, steps, ui, workspace};
 use karve_core::charter::{Charter, WorkMode};
-use karve_harness::commands::{CommandVariant, Harness};
+use karve_core::measurement::Gate;
+use karve_harness::commands::Harness;
 use karve_harness::git::{ExpectedRef, Oid, Repo};
-use karve_harness::outcome::split;
 use karve_harness::store::Store;
-use karve_harness::worktrees::{BuiltTree, Worktrees};
-use karve_numerics::case::Case;
+use karve_harness::worktrees::Worktrees;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::files;
 use karve_os::process::StopFlag;
@@ -87,8 +90,8 @@ impl ApplyArgs {
     }
 }
 
-/// Builds and tests the kernel as it is handed back, with the commands of its mode and the
-/// project's own acceptance test; returns its commit.
+/// Builds and tests the kernel as it is handed back, where the campaign was measured; returns its
+/// commit.
 fn accepted(
     place: &ProjectArgs,
     opened: &LoadedCampaign,
@@ -99,53 +102,71 @@ fn accepted(
     let _store = Store::open(&opened.dir, "karve apply\n")?;
     let mut trees = Worktrees::new(upstream, opened.dir.worktrees())?;
     let best = opened.campaign.incumbent();
-    let (commit, commands) = match &charter.mode {
-        WorkMode::Repo => (Oid::named(best)?, &charter.commands),
-        WorkMode::Workspace { integration, .. } => {
-            let repo = repo_of(place, opened)?;
-            let (_, synced) = workspace::synced(upstream, &repo, &trees, charter, best)?;
-            (synced, &**integration)
-        }
-    };
-    let stop = StopFlag::new();
-    let tag = tag_of(&opened.dir);
-    let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
-    let sandbox = Sandbox::of(&upstream.checkout(), campaigns, opened.dir.path(), charter)?;
-    let harness = Harness::new(charter, &opened.dir.join("tmp"), &tag, &stop)
-        .with_commands(commands)
-        .in_sandbox(sandbox.as_ref());
-    let campaign = &opened.campaign;
-    let cases = charter.all_cases().into_iter();
-    let cases: Vec<Case> = cases.filter_map(|index| campaign.case(index)).collect();
-    let test = |built: BuiltTree| {
-        // Under a contract the gate of its round called it on all cases, and nothing changed since.
-        if charter.contract.is_none() {
-            harness.test(&built.path, &cases, CommandVariant::Usual)?;
-        }
-        match &charter.commands.acceptance {
-            Some(line) => harness.accept(line, &built.path),
-            None => Ok(()),
-        }
-    };
-    let built = trees.built(upstream, &harness, commit.as_str());
-    let tested = split(built.and_then(test))?;
-    trees.clear(upstream)?;
-    drop(harness);
-    drop(sandbox);
-    let _ = std::fs::remove_dir_all(opened.dir.join("tmp"));
-    let (says, hint) = match &charter.mode {
+    let (commit, says, hint) = match &charter.mode {
         WorkMode::Repo => {
-            ("the kernel does not pass the acceptance tests", "see [commands] in karve.toml")
+            let says = "the kernel does not pass the acceptance tests";
+            (Oid::named(best)?, says, "see [commands] in karve.toml")
         }
         WorkMode::Workspace { .. } => {
-            let hint = "see workspace.integration in karve.toml";
-            ("the kernel does not pass the integration gate", hint)
+            let repo = repo_of(place, opened)?;
+            let (_, synced) = workspace::synced(upstream, &repo, &trees, charter, best)?;
+            let says = "the kernel does not pass the integration gate";
+            (synced, says, "see workspace.integration in karve.toml")
         }
     };
-    match tested {
-        Ok(()) => Ok(commit),
-        Err(gate) => {
-            Err(CommandError::new(ErrorKind::Negative, says).cause(gate.describe()).hint(hint))
-        }
+    let gate = match &charter.remote {
+        Some(name) => tested_there(place, name, opened, (upstream, &commit))?,
+        None => tested_here(opened, charter, (upstream, &commit), &mut trees)?,
+    };
+    trees.clear(upstream)?;
+    let _ = std::fs::remove_dir_all(opened.dir.join("tmp"));
+    match gate {
+        Gate::Passed => Ok(commit),
+        gate => Err(CommandError::new(ErrorKind::Negative, says).cause(gate.describe()).hint(hint)),
+    }
+}
+
+fn tested_here(
+    opened: &LoadedCampaign,
+    charter: &Charter,
+    (upstream, commit): (&Repo, &Oid),
+    trees: &mut Worktrees,
+) -> Result<Gate> {
+    let campaigns = opened.dir.path().parent().unwrap_or(opened.dir.path());
+    let sandbox = Sandbox::of(&upstream.checkout(), campaigns, opened.dir.path(), charter)?;
+    let (tmp, tag) = (opened.dir.join("tmp"), tag_of(&opened.dir));
+    let harness = Harness::new(charter, &tmp, &tag, &StopFlag::new()).in_sandbox(sandbox.as_ref());
+    let test = AcceptanceTest { campaign: &opened.campaign, charter, harness, upstream };
+    test.run(trees, commit.as_str())
+}
+
+/// The same on the machine that measured the campaign.
+fn tested_there(
+    place: &ProjectArgs,
+    name: &str,
+    opened: &LoadedCampaign,
+    (upstream, commit): (&Repo, &Oid),
+) -> Result<Gate> {
+    let stop = StopFlag::new();
+    session::watch_signals_at_once(&stop, "stopping")?;
+    let user = HostUser {
+        project: remote::project_id(upstream),
+        campaign: opened.campaign.charter().map(|charter| charter.name.clone()),
+        patience_s: None,
+        notices: ui::notices(),
+        stop: stop.clone(),
+    };
+    let near = NearSide {
+        dir: Some(&opened.dir),
+        repos: vec![(RepoRole::Upstream, upstream)],
+        refs: None,
+        commits: vec![(RepoRole::Upstream, commit.clone())],
+        artifacts: Vec::new(),
+    };
+    let mut host = RemoteHost::new(named(place, name)?, user);
+    let work = Work::Accept { commit: commit.to_string() };
+    match session::unless_stopped(&stop, host.ask(&near, &work))?.outcome {
+        Outcome::Accepted { gate } => Ok(gate),
+        _ => Err(CommandError::new(ErrorKind::Bug, "the worker did something else")),
     }
 }

@@ -7,7 +7,7 @@
 use super::exec::{ExecRun, ExecTask};
 use karve_core::campaign::Event;
 use karve_core::hypothesis::PartShare;
-use karve_core::measurement::Environment;
+use karve_core::measurement::{Environment, Gate};
 use karve_core::profile::{Profile, ProfileDepth};
 use karve_numerics::contract::Arg;
 use karve_numerics::space::KnobSetting;
@@ -119,6 +119,8 @@ pub enum Work {
     Karve { head: String, files: String, args: Vec<String>, dir: String },
     /// Run a shell line in the checkout of a commit.
     Shell { head: String, files: String, line: String, dir: String, limit_s: u64 },
+    /// Build and test the kernel as it is handed back.
+    Accept { commit: String },
     /// Run a command of the campaign's agent.
     Exec { task: ExecTask },
     /// Who holds which device.
@@ -258,6 +260,8 @@ pub enum Outcome {
     Learned { after: Option<Box<Profile>>, shares: Vec<PartShare> },
     /// The exit code of a command.
     Exited { code: i32 },
+    /// Whether the kernel can be handed back.
+    Accepted { gate: Gate },
     /// What a command of an agent printed.
     Ran { ran: ExecRun },
     /// The devices, each with what its lease says.

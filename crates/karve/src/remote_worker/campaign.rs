@@ -186,6 +186,7 @@ impl FarProject {
             | Work::Inspect { .. }
             | Work::Profile { .. }
             | Work::Learn
+            | Work::Accept { .. }
             | Work::Exec { .. } => {
                 let campaign = self.campaign.as_mut();
                 let campaign = campaign.ok_or_else(|| bug("a step without a campaign"))?;
@@ -387,6 +388,9 @@ impl FarCampaign {
                 let after = after.map(Box::new);
                 Outcome::Learned { after, shares }
             }),
+            Work::Accept { commit } => {
+                steps::accept(context, commit, state).map(|gate| Outcome::Accepted { gate })
+            }
             Work::Exec { task } => {
                 steps::exec(context, task, &tools.cancel).map(|ran| Outcome::Ran { ran })
             }

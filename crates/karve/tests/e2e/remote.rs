@@ -34,6 +34,13 @@ fn a_campaign_through_a_command_ends_as_it_does_here() {
     ends_as_here(&lab, &far);
     let report = lab.karve(&["report"]).ends(0).stdout;
     assert!(report.contains("far:"), "{report}");
+    // What is handed back is tested there: here the tests are without what they need.
+    far.set("run", "false {command}");
+    lab.karve(&["apply", "--branch", "fast"]).ends(3).complains(&["far cannot be reached"]);
+    far.set("run", "{command}");
+    lab.karve(&["apply", "--branch", "fast"]).ends(0);
+    assert_eq!(lab.git(&["rev-parse", "fast"]), lab.git(&["rev-parse", "optimize/toy"]));
+    assert_eq!(far.running(), Vec::<String>::new());
 }
 
 #[test]
