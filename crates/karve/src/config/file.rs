@@ -1,10 +1,9 @@
 //! `karve.toml` as written: one type per table, which also generates its JSON schema.
 //!
-//! The documentation of a field is what an editor shows next to the key, so it is written for the
-//! author of the file. Only the shape is checked here; see `charter_of`.
+//! A field's documentation is what editors show. Only the shape is checked; see `charter_of`.
 
 use super::audit::AuditTable;
-use super::baselines::BaselineTable;
+use super::baselines::{BASELINES_MAX, BaselineTable};
 use super::sandbox::SandboxTable;
 use super::values::{CaseEntry, OrNone, PinValue, Scalar};
 use crate::remote::table::RemoteTable;
@@ -33,6 +32,7 @@ pub(super) struct ConfigFile {
     pub(super) contract: Option<ContractTable>,
     /// Other kernels for the contract, which ours is measured against, by their names.
     #[serde(default)]
+    #[schemars(extend("maxProperties" = BASELINES_MAX))]
     pub(super) baselines: BTreeMap<String, BaselineTable>,
     /// How to read the output of the benchmark; required without a contract.
     pub(super) output: Option<OutputTable>,

@@ -132,6 +132,11 @@ impl ShapeChecker<'_> {
 
     fn table(&mut self, branches: &[&Value], table: &DeTable<'_>, line: usize, path: &str) {
         let schema = branch_of(branches, table);
+        if let Some(max) = schema["maxProperties"].as_u64().filter(|max| table.len() as u64 > *max)
+        {
+            let hint = format!("remove some of [{path}.NAME]");
+            return self.push_error(line, &format!("[{path}] has more than {max} tables"), hint);
+        }
         let mut known: Vec<&str> = branches.iter().flat_map(|branch| keys(branch)).collect();
         known.sort_unstable();
         let mut all_known = true;

@@ -13,6 +13,8 @@ pub(super) struct ConfigSource<'a> {
     /// Its content.
     pub(super) text: &'a str,
     root: Spanned<DeValue<'a>>,
+    /// Where each line but the first begins.
+    lines: Vec<usize>,
 }
 
 /// One step of the path to a value.
@@ -31,7 +33,8 @@ impl<'a> ConfigSource<'a> {
             Ok(table) => {
                 let span = table.span();
                 let root = Spanned::new(span, DeValue::Table(table.into_inner()));
-                Ok(Self { name, text, root })
+                let lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+                Ok(Self { name, text, root, lines })
             }
             Err(error) => {
                 let line = line_at(text, error.span().unwrap_or_default().start);
@@ -49,7 +52,7 @@ impl<'a> ConfigSource<'a> {
 
     /// The line on which a span begins, counted from 1.
     pub(super) fn line_of(&self, span: Range<usize>) -> usize {
-        line_at(self.text, span.start)
+        1 + self.lines.partition_point(|begin| *begin <= span.start)
     }
 
     /// The last line, where missing tables can be added.
@@ -140,5 +143,8 @@ mod tests {
         );
         assert_eq!(source.line("c.m"), 2);
         assert_eq!(source.line("c.x"), 1);
+        for (at, line) in [(0, 1), (3, 1), (4, 2), (24, 2), (99, 3)] {
+            assert_eq!(source.line_of(at..at), line);
+        }
     }
 }

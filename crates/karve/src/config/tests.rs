@@ -671,6 +671,8 @@ fn a_baseline_that_cannot_be_called_or_trusted_is_refused() {
     refused("library = \"kernel.c\"\nentry = \"f\"", &["candidates could change kernel.c"]);
     let named = format!("{CONTRACT}[baselines.\"a b\"]\npython = \"b.py\"\n");
     refuse(&named, after, &["`a b` is not a valid name of a baseline"]);
+    let many: String = (0..17).map(|n| format!("[baselines.b{n}]\npython = \"b.py\"\n")).collect();
+    refuse(&format!("{CONTRACT}{many}"), after, &["[baselines] has more than 16 tables"]);
     let alone = format!("{SHORT}[baselines.x]\npython = \"b.py\"\n");
     refuse(&alone, SHORT.lines().count() + 1, &["[baselines] needs a [contract]"]);
 }
