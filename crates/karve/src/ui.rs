@@ -12,6 +12,7 @@ pub mod template;
 pub mod terminal;
 
 pub use jsonl::JsonLinesScreen;
+use karve_os::error::CommandError;
 use karve_os::text;
 pub use plain::PlainScreen;
 pub use progress::Progress;
@@ -21,6 +22,7 @@ use karve_core::campaign::{Campaign, Record, Step};
 use karve_os::device::{Notice, NoticeSink};
 use std::io::{IsTerminal, Write};
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a campaign says when nobody reads its output any more.
 const UNREAD: &str = "note: nobody reads standard output; the campaign continues until it is \
@@ -127,9 +129,29 @@ pub fn next_step(text: &str) {
     }
 }
 
+/// Whether a JSON document is on standard output: it is then the answer, also of a failed check.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
 /// Writes a value as JSON to standard output.
 pub fn out_json<T: serde::Serialize>(value: &T) {
     if let Ok(text) = serde_json::to_string_pretty(value) {
+        ANSWERED.store(true, Ordering::Relaxed);
         outln(&text);
     }
+}
+
+/// Writes an error as a line of JSON to standard output, unless the answer is there.
+pub fn out_json_error(error: &CommandError) {
+    if ANSWERED.load(Ordering::Relaxed) {
+        return;
+    }
+    let CommandError { kind, message, causes, hints } = error;
+    let error = serde_json::json!({
+        "kind": kind.name(),
+        "exit_code": kind.exit_code(),
+        "message": message,
+        "causes": causes,
+        "hints": hints,
+    });
+    outln(&serde_json::json!({ "error": error }).to_string());
 }

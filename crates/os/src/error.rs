@@ -35,6 +35,18 @@ impl ErrorKind {
         }
     }
 
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Negative => "check_failed",
+            Self::Usage => "usage",
+            Self::Environment => "environment",
+            Self::Busy => "busy",
+            Self::Bug => "bug",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// The kind with an exit code, as another karve ended with it.
     pub fn of_exit_code(code: i32) -> Option<Self> {
         let kinds = [

@@ -2,8 +2,10 @@
 
 use super::Cli;
 use crate::library::catalog;
+use crate::ui;
 use clap::{Command, CommandFactory, FromArgMatches};
 use karve_core::campaign::LOG_VERSION;
+use karve_os::error::CommandError;
 use std::sync::LazyLock;
 
 /// What each group is for, and its commands.
@@ -42,8 +44,23 @@ const NAME_COLUMNS: usize = 11;
 
 /// Parses the command line; ends the process after help, the version or a mistake.
 pub fn parse() -> Cli {
-    let matches = command().get_matches();
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let parsed = command().try_get_matches();
+    parsed.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
+        if error.use_stderr() && asks_json() {
+            let text = error.to_string();
+            let mut paragraphs = text.trim().split("\n\n");
+            let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+            let mistake = CommandError::usage(message);
+            ui::out_json_error(&paragraphs.fold(mistake, |error, hint| error.hint(hint.trim())));
+        }
+        error.exit()
+    })
+}
+
+/// Whether the command line asks for JSON, whatever the command is.
+pub fn asks_json() -> bool {
+    let own = std::env::args_os().skip(1).take_while(|arg| arg != "--");
+    own.into_iter().any(|arg| arg == "--json")
 }
 
 /// The command line with its grouped help.
