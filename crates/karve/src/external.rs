@@ -67,20 +67,23 @@ pub enum ExternalTask {
     Stopped,
 }
 
-/// The speedup of a campaign, each number under its own name.
+/// The speedup of a campaign, each number under its own name, which says what it is over.
 #[derive(Clone, Debug, Serialize)]
 pub struct CampaignSpeed {
-    /// The one number to quote, along with the note: the headline, or the kept gains before there
-    /// is one.
-    pub speedup: f64,
-    /// Original, or the fastest correct baseline, against final, interleaved, measured at the end.
+    /// The final kernel over the original by the final duel, or the kept gains before there is one.
+    pub speedup_over_original: f64,
+    /// The final kernel over the fastest correct baseline, once both were measured at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speedup_over_baseline: Option<f64>,
+    /// The one number to quote once there is one: `speedup_over_baseline`, or without a baseline
+    /// `speedup_over_original`, interleaved, measured at the end.
     pub headline: Option<f64>,
     /// The name of that baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headline_over: Option<String>,
     /// The speedup over the original as last measured directly, times the gains kept since then.
     pub kept_gains: f64,
-    /// How many gains that is, while they count in `speedup`.
+    /// How many gains that is, while they count in `speedup_over_original`.
     pub unchecked_keeps: u32,
     /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,10 +96,13 @@ pub struct CampaignSpeed {
 impl CampaignSpeed {
     /// The speed of a campaign.
     pub fn of(campaign: &Campaign) -> Self {
-        let view = campaign.view();
+        let (view, original) = (campaign.view(), campaign.final_comparison());
+        let headline = view.headline.map(|headline| headline.ratio);
         Self {
-            speedup: view.gain(),
-            headline: view.headline.map(|headline| headline.ratio),
+            speedup_over_original: original
+                .map_or(view.cumulative_ratio, |shown| shown.overall.ratio),
+            speedup_over_baseline: headline.filter(|_| view.headline_over.is_some()),
+            headline,
             headline_over: view.headline_over,
             kept_gains: view.cumulative_ratio,
             unchecked_keeps: view.unchecked_keeps,

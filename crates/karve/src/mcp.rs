@@ -180,9 +180,10 @@ impl McpServer {
     }
 
     #[tool(
-        description = "State of the campaign: speedup (the number to quote: the headline of the \
-                       final duel, before that the last check against the original times the gains \
-                       since then, which speedup_note counts), rounds, what is due",
+        description = "State of the campaign: headline (the number to quote, over the original or \
+                       over the baseline that headline_over names), speedup_over_original (before \
+                       the final duel the last check times the gains since then, which \
+                       speedup_note counts), rounds, what is due",
         annotations(read_only_hint = true)
     )]
     async fn status(&self) -> ToolResult {
@@ -196,7 +197,8 @@ impl McpServer {
             "rounds": campaign.rounds().len(),
             "rounds_max": charter.map(|charter| charter.limits.rounds),
             "kept": campaign.lineage().kept().len(),
-            "speedup": speed.speedup,
+            "speedup_over_original": speed.speedup_over_original,
+            "speedup_over_baseline": speed.speedup_over_baseline,
             "headline": speed.headline,
             "headline_over": speed.headline_over,
             "kept_gains": speed.kept_gains,

@@ -6,6 +6,15 @@ use karve_numerics::expr::parse_expr;
 use karve_numerics::roof::{CallDemand, is_amount};
 
 impl Charter {
+    /// Whether the least work of a call is declared. Without that it is writing the outputs, which
+    /// is a bound for a check and none that a kernel is scored by.
+    pub fn declares_work(&self) -> bool {
+        let of_contract = self.contract.as_ref().map(|contract| &contract.work);
+        of_contract.is_some_and(|work| work.flops.is_some() || work.bytes.is_some())
+            || self.metric.work.is_some()
+            || self.metric.bytes.is_some()
+    }
+
     /// The least work of one call on a case: as the contract declares it, else as the metric does.
     pub fn demand(&self, case: &Case) -> Option<CallDemand> {
         let metric = &self.metric;
@@ -45,7 +54,9 @@ mod tests {
             let (work, bytes) = want;
             assert_eq!(charter.demand(&case), Some(CallDemand { work, bytes }));
         };
+        assert!(!charter.declares_work());
         charter.metric.work = Some("2*M".into());
+        assert!(charter.declares_work());
         check(&charter, (Some(16.0), None));
         charter.metric.bytes = Some("M*M".into());
         check(&charter, (Some(16.0), Some(64.0)));

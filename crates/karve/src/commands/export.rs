@@ -52,6 +52,9 @@ pub struct TaskExportArgs {
     /// The author of a solution [default: karve]
     #[arg(long, value_name = "NAME")]
     author: Option<String>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    force: bool,
     /// Print JSON: the files with their contents
     #[arg(long)]
     json: bool,
@@ -107,7 +110,8 @@ impl TaskExportArgs {
                 author: self.author.clone(),
             },
         };
-        let result = self.format.export(&source)?;
+        let mut result = self.format.export(&source)?;
+        result.notes.extend(source.figures.baseline_note());
         if self.json {
             self.print_json(&source, &result);
         }
@@ -157,21 +161,32 @@ impl TaskExportArgs {
                     .hint("name a directory for them with --out DIR"));
             }
         };
-        match only {
-            Some(only) if !out.is_dir() => self.write_one(&out, &only.text),
-            Some(only) => self.write_one(&out.join(&only.path), &only.text),
-            None => {
-                let write = |file: &ExportFile| self.write_one(&out.join(&file.path), &file.text);
-                result.files.iter().try_for_each(write)
-            }
+        let files: Vec<(PathBuf, &str)> = match only {
+            Some(only) if !out.is_dir() => vec![(out, &only.text)],
+            _ => result.files.iter().map(|file| (out.join(&file.path), &*file.text)).collect(),
+        };
+        // Nothing is written unless all can be.
+        files.iter().try_for_each(|(path, _)| self.may_write(path))?;
+        files.iter().try_for_each(|(path, text)| self.write_one(path, text))
+    }
+
+    fn may_write(&self, path: &Path) -> Result<()> {
+        let shown = path.display();
+        let Ok(there) = fs::symlink_metadata(path) else {
+            return Ok(());
+        };
+        if !there.is_file() {
+            return Err(CommandError::usage(format!("{shown} is not a plain file"))
+                .hint("name another place with --out"));
         }
+        if !self.force {
+            return Err(CommandError::usage(format!("{shown} exists"))
+                .hint("overwrite it with --force, or name another place with --out"));
+        }
+        Ok(())
     }
 
     fn write_one(&self, path: &Path, text: &str) -> Result<()> {
-        if path.exists() && !path.is_file() {
-            return Err(CommandError::usage(format!("{} is not a plain file", path.display()))
-                .hint("name another place with --out"));
-        }
         let made = path.parent().map_or(Ok(()), fs::create_dir_all);
         made.and_then(|()| fs::write(path, text))
             .context(|| format!("cannot write {}", path.display()))

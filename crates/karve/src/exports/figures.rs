@@ -19,7 +19,11 @@ pub struct VersionFigures {
     pub round: u32,
     /// The speedup over the original, if the two were measured against each other.
     pub overall: Option<Estimate>,
-    /// Blocks of that measurement.
+    /// The speedup over the fastest correct baseline, where it was measured beside this version.
+    pub over_baseline: Option<Estimate>,
+    /// The name of that baseline.
+    pub baseline: Option<String>,
+    /// Blocks of the measurement against the original.
     pub blocks: u32,
     /// The visible cases that were measured.
     pub cases: Vec<CaseFigures>,
@@ -90,8 +94,12 @@ impl VersionFigures {
             });
         }
         let same = Estimate { ratio: 1.0, low: None, high: None };
+        let view = campaign.view();
+        let baseline = view.headline_over.filter(|_| view.best_round == round);
         Self {
             round,
+            over_baseline: view.headline.filter(|_| baseline.is_some()),
+            baseline,
             overall: direct.map(|c| c.overall).or((round == 0).then_some(same)),
             blocks: direct.map_or(0, |c| c.blocks),
             cases: figures,
@@ -109,6 +117,15 @@ impl VersionFigures {
         let share = |case: &CaseFigures| Some(case.bound_s? / case.time_s?);
         let shares: Option<Vec<f64>> = self.cases.iter().map(share).collect();
         mean(&shares?)
+    }
+
+    /// What a reader must know about the speedups, where there is a baseline too.
+    pub fn baseline_note(&self) -> Option<String> {
+        let (name, speedup) = (self.baseline.as_ref()?, self.over_baseline?.describe());
+        Some(format!(
+            "speedups are over the kernel that the campaign started from; the headline is \
+             {speedup} over {name}, the fastest correct baseline"
+        ))
     }
 
     /// The speedup over the original: as measured, or the mean over the cases.
@@ -149,7 +166,8 @@ fn in_seconds(campaign: &Campaign, value: f64, case: &Case) -> Option<f64> {
 /// the best kernel is far below says nothing.
 fn bounds(campaign: &Campaign) -> BTreeMap<usize, f64> {
     let roof = campaign.baseline().and_then(|baseline| baseline.roof.as_ref());
-    let (Some(charter), Some(roof)) = (campaign.charter(), roof) else {
+    let charter = campaign.charter().filter(|charter| charter.declares_work());
+    let (Some(charter), Some(roof)) = (charter, roof) else {
         return BTreeMap::new();
     };
     let cases = cases::visible(campaign);

@@ -2,6 +2,7 @@
 
 use super::{ExportFile, ExportResult, ExportSource};
 use karve_core::charter::Better;
+use karve_core::comparison::Estimate;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
 use serde_json::{Map, Value as Json, json};
@@ -32,7 +33,8 @@ pub(super) fn shinka(source: &ExportSource<'_>) -> Result<ExportResult> {
     })
 }
 
-/// The score of the task itself where that is what was measured, else the speedup.
+/// The score of the task itself where that is what was measured, else the speedup over the
+/// original, which every version has.
 fn combined_score(source: &ExportSource<'_>) -> Result<f64> {
     let values: Vec<f64> = source.figures.cases.iter().map(|case| case.value).collect();
     let score = match source.charter.metric.better {
@@ -46,11 +48,17 @@ fn public_metrics(source: &ExportSource<'_>) -> Result<Map<String, Json>> {
     let figures = &source.figures;
     let mut metrics = Map::new();
     let speedup = figures.speedup().ok_or_else(|| not_measured(figures.round))?;
-    metrics.insert("speedup".into(), speedup.into());
-    let interval = figures.overall.and_then(|overall| overall.low.zip(overall.high));
-    if let Some((low, high)) = interval {
-        metrics.insert("speedup_low".into(), low.into());
-        metrics.insert("speedup_high".into(), high.into());
+    let plain = Estimate { ratio: speedup, low: None, high: None };
+    let measured = [
+        ("speedup_over_original", Some(figures.overall.unwrap_or(plain))),
+        ("speedup_over_baseline", figures.over_baseline),
+    ];
+    for (name, speedup) in measured.into_iter().filter_map(|(name, one)| Some((name, one?))) {
+        metrics.insert(name.into(), speedup.ratio.into());
+        if let Some((low, high)) = speedup.low.zip(speedup.high) {
+            metrics.insert(format!("{name}_low"), low.into());
+            metrics.insert(format!("{name}_high"), high.into());
+        }
     }
     let name = &source.charter.metric.name;
     for case in &figures.cases {

@@ -39,21 +39,22 @@ pub(super) fn sol_execbench(source: &ExportSource<'_>) -> Result<ExportResult> {
     let file = |path: &str, text: String| ExportFile { path: path.to_owned(), text };
     let traces = solution.traces()?;
     let mut notes = solution.notes();
-    if source.figures.sol_score().is_none() {
-        notes.push(
-            "the SOL score of some workloads is not known: declare contract.flops and \
-             contract.bytes, and see \"karve roofline\""
-                .to_owned(),
-        );
+    let mut files =
+        vec![file("solution.json", pretty(&solution.json())), file("traces.jsonl", lines(&traces))];
+    let scored = source.figures.cases.iter().filter(|case| case.sol_score().is_some()).count();
+    if scored > 0 {
+        files.push(file("score.json", pretty(&solution.scores())));
     }
-    Ok(ExportResult {
-        files: vec![
-            file("solution.json", pretty(&solution.json())),
-            file("traces.jsonl", lines(&traces)),
-            file("score.json", pretty(&solution.scores())),
-        ],
-        notes,
-    })
+    if scored < source.figures.cases.len() {
+        let what = match scored {
+            0 => "there is no score.json, because no SOL score",
+            _ => "the SOL score of some workloads",
+        };
+        notes.push(format!(
+            "{what} is known: declare contract.flops or contract.bytes, and see \"karve roofline\""
+        ));
+    }
+    Ok(ExportResult { files, notes })
 }
 
 fn lines(values: &[Json]) -> String {
@@ -220,9 +221,12 @@ impl<'a> SolutionExport<'a> {
             "max_relative_error": error(1),
             "extra": { "karve": {
                 "errors_measured": case.errors.is_some(),
+                "speedup_over": "the kernel that the campaign started from",
                 "speedup_low": case.estimate.low,
                 "speedup_high": case.estimate.high,
                 "blocks": self.source.figures.blocks,
+                "baseline": self.source.figures.baseline,
+                "speedup_over_baseline": self.source.figures.over_baseline,
             }},
         })
     }

@@ -179,6 +179,8 @@ fn a_solution_leaves_with_its_traces_and_its_score_and_comes_back() {
     assert_eq!(json_of(&lab, "sol/solution.json")["spec"]["languages"], json!(["pytorch"]));
     let score = json_of(&lab, "sol/score.json");
     assert_eq!(score["workloads"][0]["workload"], "0001", "{score}");
+    assert!(score["score"].as_f64().is_some_and(|score| score > 0.5), "{score}");
+    without_bytes_there_is_no_score(&lab, dir);
     // And back.
     let file = format!("trace/solutions/{name}");
     let again = ["import", "flashinfer", "../checkout", "--out", "again", "--kernel", &file];
@@ -189,6 +191,23 @@ fn a_solution_leaves_with_its_traces_and_its_score_and_comes_back() {
 }
 
 /// A function in the forms that want a class, or a function of one tree.
+fn without_bytes_there_is_no_score(lab: &Lab, dir: &str) {
+    let campaigns = fs::read_dir(lab.path(&format!("{dir}/.karve"))).unwrap().flatten();
+    let logs = campaigns.map(|campaign| campaign.path().join("events.jsonl"));
+    let log = logs.into_iter().find(|log| log.is_file()).unwrap();
+    let whole = fs::read_to_string(&log).unwrap();
+    let (first, rest) = whole.split_once('\n').unwrap();
+    let mut first: Value = serde_json::from_str(first).unwrap();
+    let contract = first["event"]["charter"]["contract"].as_object_mut().unwrap();
+    assert!(contract.remove("work").is_some());
+    fs::write(&log, format!("{first}\n{rest}")).unwrap();
+    let out = lab.path("bare");
+    let said = export(lab, dir, &["sol-execbench", "--out", out.to_str().unwrap()]).ends(0);
+    drop(said.complains(&["there is no score.json", "contract.flops"]));
+    assert!(lab.path("bare/traces.jsonl").is_file() && !lab.path("bare/score.json").exists());
+    fs::write(&log, whole).unwrap();
+}
+
 fn wrapped_functions_leave_as_models_and_submissions(lab: &Lab, dir: &str) {
     let out = lab.path("model.py");
     export(lab, dir, &["kernelbench", "--out", out.to_str().unwrap()]).ends(0);
@@ -221,11 +240,16 @@ fn rounds_leave_as_a_table_and_the_best_as_metrics() {
     assert_eq!((rows[1][4], rows[1][0].len()), ("baseline", 7));
     let metrics = lab.karve(&["export", "openevolve"]).ends(0).json();
     assert!((metrics["combined_score"].as_f64().unwrap() - 2.5).abs() < 1e-9, "{metrics}");
-    assert_eq!(metrics["combined_score"], metrics["speedup"]);
+    assert_eq!(metrics["combined_score"], metrics["speedup_over_original"]);
     assert_eq!(metrics["time_us n=1"], 40.0, "{metrics}");
     // Hidden cases stay hidden.
     assert!(!metrics.to_string().contains("n=3"), "{metrics}");
-    lab.karve(&["export", "shinka", "--out", "results", "--round", "1"]).ends(0);
+    let args = ["export", "shinka", "--out", "results", "--round", "1"];
+    lab.karve(&args).ends(0);
+    lab.write("results/correct.json", "mine");
+    lab.karve(&args).ends(2).complains(&["results/metrics.json exists", "--force"]);
+    assert_eq!(lab.read("results/correct.json"), "mine");
+    lab.karve(&[&args[..], &["--force"]].concat()).ends(0);
     let metrics = json_of(&lab, "results/metrics.json");
     assert!((metrics["combined_score"].as_f64().unwrap() - 2.0).abs() < 1e-9, "{metrics}");
     assert_eq!(json_of(&lab, "results/correct.json"), json!({ "correct": true, "error": null }));

@@ -314,7 +314,8 @@ fn ends(client: &mut Client) {
     let status = client.turn("status", json!({}));
     assert!(status["headline"].is_number(), "{status}");
     for stands in [&turn, &status] {
-        assert_eq!(stands["speedup"], status["headline"]);
+        assert_eq!(stands["speedup_over_original"], status["headline"]);
+        assert!(stands["speedup_over_baseline"].is_null() && stands["speedup"].is_null());
         assert!(stands["kept_gains"].is_number());
     }
     // Who asks on and on does not begin another one.
