@@ -24,6 +24,7 @@ mod reviewing;
 mod round;
 mod scores;
 mod signals;
+mod stated;
 mod stop_reason;
 mod stopping;
 pub mod strategy;
@@ -53,13 +54,14 @@ pub use refusal::ProposalRefusal;
 pub use reviewing::ReviewStep;
 pub use round::{LayoutResults, LayoutTrial, RoundPhase, RoundState, RoundSummary, RunningDuel};
 pub use signals::signals_of;
+pub use stated::{Misstatement, StatedBaseline, StatedFigures};
 pub use stop_reason::StopReason;
 pub use stress::AddedCases;
 pub use tasks::AgendaTask;
 
 use crate::agenda::AgendaItem;
 use crate::charter::Charter;
-use crate::comparison::{Clock, Comparison, Estimate};
+use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
 use crate::hypothesis::{Candidate, HypothesisDigest};
 use crate::knowledge::KnownEntry;
@@ -75,6 +77,7 @@ use controls::RunningControl;
 use devices::DeviceUses;
 use karve_numerics::case::{Case, CaseSet};
 use round::UndecidedDuel;
+use stated::EndCheck;
 use std::collections::BTreeMap;
 use strategy::Brief;
 
@@ -89,7 +92,7 @@ pub struct Campaign {
     lineage: Lineage,
     final_comparison: Option<Comparison>,
     baseline_duels: Vec<BaselineDuel>,
-    misstated: Option<Estimate>,
+    end_check: EndCheck,
     controls: Vec<ControlResult>,
     /// Settled rounds when the measurement was last checked.
     controlled_at: Option<u32>,
@@ -360,11 +363,6 @@ impl Campaign {
     /// Whether the campaign is finished.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, CampaignPhase::Finished(_))
-    }
-
-    /// Original against final, once it was measured at the end.
-    pub fn final_comparison(&self) -> Option<&Comparison> {
-        self.final_comparison.as_ref()
     }
 
     /// Events taken in so far.

@@ -5,6 +5,7 @@ mod demand;
 mod goal;
 mod knobs;
 mod output_rule;
+mod same_task;
 mod sandbox;
 
 pub use asks::{AskRule, TOKEN_BYTES};

@@ -2,7 +2,7 @@
 
 mod baselines;
 
-pub use baselines::BaselineView;
+pub use baselines::{BaselineView, over_baselines};
 
 use crate::agenda::ItemOutcome;
 use crate::campaign::strategy::{Directive, QueueItem};
@@ -64,6 +64,9 @@ pub struct CampaignView {
     /// Original against final, where the headline is over a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub over_original: Option<Estimate>,
+    /// What the log states and its readings do not show: it was changed, and no figure here counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub misstated: Vec<String>,
     /// The named baselines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineView>,
@@ -258,6 +261,7 @@ impl Campaign {
             headline,
             over_original: over_original.filter(|_| headline_over.is_some()),
             headline_over,
+            misstated: self.misstatements().iter().map(|one| one.describe()).collect(),
             baselines,
             task_findings: self.preparation().map(|p| p.task_findings.clone()).unwrap_or_default(),
             self_reported: charter.and_then(|c| c.self_reported()),

@@ -243,9 +243,7 @@ impl CampaignScript {
                 Event::Settled { commit: None, round: *round, verdict: verdict.clone() }
             }
             Step::Learn { round } => super::learned(*round),
-            Step::Finish { reason, headline } => {
-                Event::Finished { reason: reason.clone(), headline: *headline }
-            }
+            Step::Finish { reason, stated } => stated.finished(reason),
         }
     }
 

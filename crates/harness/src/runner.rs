@@ -66,7 +66,7 @@ pub use duel_case::{DuelCase, DuelTime};
 pub use inputs::{ask_inputs, parse_inputs};
 pub use play::{PLAYED_CALLS, PlayFiles, play, prepare as prepare_play};
 pub use probe::{ProbeArg, ProbeReport, ProbeRequest, ProbedTensor, probe, serve_probe};
-pub use setup::{RunnerSetup, no_reference};
+pub use setup::{RunnerSetup, check_baselines, no_baseline, no_reference};
 pub use solo::{KernelScreen, SoloKernel, calls_for, handover, reading, solo_kernels};
 pub use worker::{serve, serve_unconfined};
 pub use worker_text::WORKER_OUTPUT;

@@ -143,7 +143,25 @@ pub struct LoadedLog {
 pub fn read(dir: &CampaignDir) -> Result<LoadedLog> {
     let path = dir.join(LOG);
     let file = File::open(&path).context(|| format!("cannot read {}", path.display()))?;
-    parse_log(&path, BufReader::with_capacity(1 << 16, file))
+    let loaded = parse_log(&path, BufReader::with_capacity(1 << 16, file))?;
+    match loaded.records.is_empty() && has_artifacts(dir) {
+        true => Err(emptied(dir)),
+        false => Ok(loaded),
+    }
+}
+
+/// Artifacts belong to records: where they are, records were.
+fn has_artifacts(dir: &CampaignDir) -> bool {
+    fs::read_dir(dir.join("artifacts")).is_ok_and(|mut files| files.next().is_some())
+}
+
+fn emptied(dir: &CampaignDir) -> CommandError {
+    let (path, name) = (dir.join(LOG), dir.name());
+    let message = format!("the log {} has no records, but artifacts of some", path.display());
+    CommandError::environment(message).cause("somebody emptied it").hint(format!(
+        "restore {} from a copy, or remove the campaign: \"karve clean {name}\"",
+        LOG
+    ))
 }
 
 /// Reads a log; the path is for messages.
@@ -185,7 +203,8 @@ pub fn parse_line(line: &[u8]) -> Result<Record, String> {
     if line.last() != Some(&b'\n') {
         return Err("the line is incomplete".into());
     }
-    let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
+    let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if record.v != LOG_VERSION {
         return Err(format!("it has format {}, not {LOG_VERSION}", record.v));
     }
@@ -193,7 +212,7 @@ pub fn parse_line(line: &[u8]) -> Result<Record, String> {
 }
 
 /// A log in another format is not damaged; it must not be truncated.
-fn is_other_format(line: &[u8]) -> bool {
+pub fn is_other_format(line: &[u8]) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_slice(line).ok();
     let version = value.and_then(|value| value.get("v")?.as_u64());
     version.is_some_and(|version| version != u64::from(LOG_VERSION))

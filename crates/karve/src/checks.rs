@@ -20,4 +20,4 @@ pub use mutation_check::{MutationCheck, MutationResult};
 pub(crate) use scope::check_changes;
 pub use shared_check::SharedCheck;
 pub(crate) use start::check_branch;
-pub use start::{can_start, check_editable};
+pub use start::{can_start, check_baselines, check_editable};

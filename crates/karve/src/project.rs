@@ -4,7 +4,8 @@ use crate::config::{CharterTime, LoadedConfig, Overrides};
 use crate::library::LibraryLayers;
 use crate::{config, ui};
 use karve_core::campaign::{Campaign, Record};
-use karve_harness::git::Repo;
+use karve_core::charter::Charter;
+use karve_harness::git::{Oid, Repo};
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::{clock, files, text};
@@ -71,8 +72,8 @@ impl ProjectArgs {
     /// The path of the configuration in its repository: a project may be in a subdirectory.
     pub fn load_in(&self, repo: &Repo, overrides: &Overrides) -> Result<LoadedConfig> {
         let mut loaded = self.load(overrides)?;
-        let workdir = loaded.dir.strip_prefix(repo.root()).unwrap_or(Path::new(""));
-        loaded.charter = loaded.charter.placed_in(&workdir.to_string_lossy());
+        let workdir = workdir_in(repo, &loaded.dir);
+        loaded.charter = loaded.charter.placed_in(&workdir);
         Ok(loaded)
     }
 
@@ -99,9 +100,34 @@ impl ProjectArgs {
         let dir = self.pick()?;
         let store::LoadedLog { records, campaign, torn_bytes, .. } = store::read(&dir)?;
         if torn_bytes > 0 {
-            ui::note(&format!("note: the last line of the log is incomplete ({torn_bytes} bytes)"));
+            ui::note(&torn_note(torn_bytes));
+        }
+        if let Some(why) = self.is_foreign(&campaign) {
+            let message = format!("the campaign {} is not of this project: {why}", dir.name());
+            return Err(CommandError::usage(message)
+                .hint("look at it in the project that it was copied from, with -C DIR")
+                .hint("remove the copy: \"karve clean NAME\""));
         }
         Ok(LoadedCampaign { dir, records, campaign })
+    }
+
+    /// Why a campaign is of another project: it started from another repository, or from another
+    /// directory of this one.
+    pub fn is_foreign(&self, campaign: &Campaign) -> Option<String> {
+        let (charter, repo) = (campaign.charter()?, self.repo().ok()?);
+        let here = workdir_in(&repo, self.config().ok()?.parent()?);
+        if charter.workdir != here {
+            let place = |dir: &str| match dir {
+                "" => "the top of its repository".to_owned(),
+                dir => text::safe(dir, 200),
+            };
+            let (theirs, ours) = (place(&charter.workdir), place(&here));
+            return Some(format!("it was measured in {theirs}, and this is {ours}"));
+        }
+        let commit = start_of(campaign)?;
+        let short = commit.get(..10).unwrap_or(commit);
+        (!repo.has_commit(commit))
+            .then(|| format!("it started from {}, which is not here", text::safe(short, 20)))
     }
 
     /// The directory of the selected campaign.
@@ -125,6 +151,44 @@ impl ProjectArgs {
                 .hint("start one with \"karve run\"")
         })
     }
+}
+
+/// A directory of a repository, relative to its top.
+fn workdir_in(repo: &Repo, dir: &Path) -> String {
+    dir.strip_prefix(repo.root()).unwrap_or(Path::new("")).to_string_lossy().into_owned()
+}
+
+/// The commit of the user's repository that a campaign started from. An extracted workspace has its
+/// own commits.
+fn start_of(campaign: &Campaign) -> Option<&str> {
+    let preparation = campaign.preparation()?;
+    let from = preparation.provenance.as_ref().map(|from| from.commit.as_str());
+    Some(from.unwrap_or(&preparation.base))
+}
+
+/// What `karve.toml` said in the commit that a campaign started from; none if it was not there.
+pub fn charter_at_start(repo: &Repo, campaign: &Campaign) -> Result<Option<Charter>> {
+    match (campaign.charter(), start_of(campaign)) {
+        (Some(charter), Some(commit)) => charter_in(repo, &Oid::named(commit)?, &charter.workdir),
+        _ => Ok(None),
+    }
+}
+
+/// What `karve.toml` says in a commit; none if it is not there.
+pub fn charter_in(repo: &Repo, commit: &Oid, workdir: &str) -> Result<Option<Charter>> {
+    let path = Path::new(workdir).join(CONFIG);
+    let Some(bytes) = repo.read_file(commit, &path.to_string_lossy())? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let now = CharterTime { minute: clock::minute() };
+    let loaded = config::parse(&text, repo.root(), &Overrides::default(), &now)?;
+    Ok(Some(loaded.charter.placed_in(workdir)))
+}
+
+/// How an incomplete last line of a log is reported. It never counts.
+pub fn torn_note(torn_bytes: u64) -> String {
+    format!("note: the last line of the log is incomplete ({torn_bytes} bytes)")
 }
 
 /// Whether a campaign belongs to a repository. Projects may share a root, and a campaign without

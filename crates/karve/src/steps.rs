@@ -7,7 +7,6 @@ mod choose;
 mod define_target;
 mod devlog;
 mod exec;
-mod finish;
 mod gate;
 mod implement;
 mod learn;
@@ -100,7 +99,7 @@ pub fn perform(context: &mut Context, step: &Step, campaign: &Campaign) -> Resul
             settle::perform(context, *round, verdict, candidate.as_ref(), campaign)
         }
         Step::Learn { round } => learn::perform(context, *round, campaign),
-        Step::Finish { reason, headline } => Ok(finish::perform(reason, *headline)),
+        Step::Finish { reason, stated } => Ok(stated.finished(reason)),
     }
 }
 

@@ -6,6 +6,7 @@ use super::devices::RemoteDevice;
 use super::gating::TuneStep;
 use super::refusal::ProposalRefusal;
 use super::reviewing::ReviewStep;
+use super::stated::{StatedBaseline, StatedFigures};
 use super::stop_reason::StopReason;
 use crate::campaign::strategy::Brief;
 use crate::charter::{Charter, Limits};
@@ -217,6 +218,9 @@ pub enum Event {
         /// What the final duel shows: a log whose readings say something else was changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         headline: Option<Estimate>,
+        /// What every duel with a named baseline shows.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        baselines: Vec<StatedBaseline>,
     },
     /// Written by a newer karve; readable, not actionable.
     #[serde(other)]
@@ -368,7 +372,7 @@ pub enum Step {
     Measure(MeasureStep),
     Settle { round: u32, verdict: Verdict, candidate: Option<Candidate> },
     Learn { round: u32 },
-    Finish { reason: StopReason, headline: Option<Estimate> },
+    Finish { reason: StopReason, stated: StatedFigures },
 }
 
 /// A fresh worktree at the parent, in which the agent implements the hypothesis.

@@ -2,10 +2,10 @@
 
 use super::round::{RoundPhase, RoundState};
 use super::{
-    Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, Step, StopReason,
+    Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, StatedFigures,
+    StopReason,
 };
 use crate::charter::Limits;
-use crate::comparison::Estimate;
 use crate::duel::{Duel, DuelRule};
 use crate::knowledge::KnownEntry;
 use crate::measurement::{Block, Gate};
@@ -157,7 +157,10 @@ impl Campaign {
             }
             Event::BlockFailed { duel: DuelName::Final, gate, .. } => self.take_final_failure(gate),
             Event::FinalProfiled { profile } => self.take_last_look(profile),
-            Event::Finished { reason, headline } => self.take_end(reason, *headline),
+            Event::Finished { reason, headline, baselines } => {
+                let stated = StatedFigures { headline: *headline, baselines: baselines.clone() };
+                self.take_end(reason, &stated)
+            }
             Event::Profiled { .. }
             | Event::Proposed { .. }
             | Event::ProposalRefused { .. }
@@ -180,30 +183,6 @@ impl Campaign {
         all.retain(|old| !other(&old.id) && !gone.contains(&old.id));
         all.extend(known.iter().cloned());
         all.sort_by(|a, b| a.id.cmp(&b.id));
-    }
-
-    /// What the log says about the final duel, if its readings say something else: one of them was
-    /// changed afterwards.
-    pub fn misstated_headline(&self) -> Option<Estimate> {
-        self.misstated
-    }
-
-    pub(super) fn end_step(&self, reason: &StopReason) -> Step {
-        let headline = self.final_comparison.as_ref().map(|shown| shown.overall);
-        Step::Finish { reason: reason.clone(), headline }
-    }
-
-    /// Older logs end without a final profile, and without what the final duel shows.
-    fn take_end(&mut self, reason: &StopReason, headline: Option<Estimate>) -> EventResult {
-        match &self.phase {
-            CampaignPhase::Closing(due) | CampaignPhase::LookingBack(due) if due == reason => {}
-            _ => return not_due(),
-        }
-        let found = self.final_comparison.as_ref().map(|shown| shown.overall);
-        let agrees = |said: &Estimate| found.is_some_and(|found| found.is_near(said));
-        self.misstated = headline.filter(|said| !agrees(said));
-        self.phase = CampaignPhase::Finished(reason.clone());
-        Ok(())
     }
 
     fn take_opening(&mut self, event: &Event) -> EventResult {

@@ -461,7 +461,7 @@ mod tests {
             records.iter().for_each(|record| follower.take(record).unwrap());
             let checks = follower.payload().integrity;
             let last = checks.iter().find(|check| check.name == "Final duel").unwrap();
-            let changed = follower.campaign().misstated_headline().is_some();
+            let changed = !follower.campaign().misstatements().is_empty();
             assert_eq!(changed, last.detail.contains("changed"));
             last.state == IntegrityState::Flagged
         };

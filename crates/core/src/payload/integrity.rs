@@ -187,14 +187,13 @@ fn original(campaign: &Campaign) -> IntegrityCheck {
 /// Does the final duel confirm the gain?
 fn confirmed(campaign: &Campaign) -> IntegrityCheck {
     let name = "Final duel";
+    if let Some(misstated) = campaign.misstatements().first() {
+        let detail = format!("{}: the log was changed", misstated.describe());
+        return check(name, IntegrityState::Flagged, detail);
+    }
     let Some(comparison) = campaign.final_comparison() else {
         return check(name, IntegrityState::NotRun, "not measured yet".to_owned());
     };
-    if let Some(said) = campaign.misstated_headline() {
-        let (said, found) = (said.describe(), comparison.overall.describe());
-        let detail = format!("the log says {said}, its readings {found}: the log was changed");
-        return check(name, IntegrityState::Flagged, detail);
-    }
     let state = match campaign.view().confirmed {
         Some(true) => IntegrityState::Passed,
         Some(false) | None => IntegrityState::Flagged,

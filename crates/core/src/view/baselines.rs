@@ -3,6 +3,7 @@
 use crate::campaign::{BaselineDuel, Campaign, strategy};
 use crate::comparison::{Comparison, Estimate};
 use crate::verdict;
+use karve_numerics::contract::NamedBaseline;
 use karve_numerics::stats;
 use serde::Serialize;
 
@@ -30,6 +31,76 @@ pub struct BaselineView {
     pub over_original: Option<f64>,
 }
 
+/// The states of a baseline.
+const OPEN: &str = "open";
+const NOT_CORRECT: &str = "not correct";
+const MEASURED: &str = "measured";
+const FASTEST: &str = "fastest";
+
+impl BaselineView {
+    /// A baseline before it was measured.
+    pub fn new(baseline: &NamedBaseline) -> Self {
+        Self {
+            name: baseline.name.clone(),
+            what: baseline.kernel.describe(),
+            state: OPEN,
+            why: None,
+            commit: None,
+            speedup: None,
+            value: None,
+            ours: None,
+            over_original: None,
+        }
+    }
+
+    /// The same, once it was found not to be correct.
+    #[must_use]
+    pub fn refused(self, why: String) -> Self {
+        Self { state: NOT_CORRECT, why: Some(why), ..self }
+    }
+
+    /// The same, once our speedup over it was measured: its reading, and ours.
+    #[must_use]
+    pub fn measured(self, speedup: Estimate, [value, ours]: [Option<f64>; 2]) -> Self {
+        Self { state: MEASURED, speedup: Some(speedup), value, ours, ..self }
+    }
+
+    /// Marks the fastest one that counts.
+    pub fn mark_fastest(rows: &mut [Self]) {
+        let speedups: Vec<Option<Estimate>> = rows.iter().map(|row| row.speedup).collect();
+        if let Some(at) = verdict::fastest_baseline(&speedups) {
+            rows[at].state = FASTEST;
+        }
+    }
+
+    /// The one that was marked.
+    pub fn fastest(rows: &[Self]) -> Option<&Self> {
+        rows.iter().find(|row| row.state == FASTEST)
+    }
+
+    /// Whether it has not been measured.
+    pub fn is_open(&self) -> bool {
+        self.state == OPEN
+    }
+}
+
+/// Our speedup over the fastest of some baselines in one sentence, or why there is none.
+pub fn over_baselines(rows: &[BaselineView]) -> String {
+    let open = rows.iter().filter(|row| row.is_open()).count();
+    let so_far = match open {
+        0 => String::new(),
+        open => format!("; {} of {} measured", rows.len() - open, rows.len()),
+    };
+    match BaselineView::fastest(rows).and_then(|row| Some((&row.name, row.speedup?))) {
+        Some((name, speedup)) => {
+            let speedup = speedup.describe();
+            format!("{speedup} over {name}, the fastest correct baseline{so_far}")
+        }
+        None if open == rows.len() => "no baseline was measured".to_owned(),
+        None => format!("no baseline is correct{so_far}"),
+    }
+}
+
 impl Campaign {
     /// The named baselines, in the order of the charter: beside the incumbent, or beside the
     /// original until all were measured beside the incumbent.
@@ -53,18 +124,14 @@ impl Campaign {
         let speedups: Vec<Option<Estimate>> = (found.iter().zip(&starts))
             .map(|(duel, start)| speedup(duel.as_ref()).or_else(|| self.implied(duel, *start)))
             .collect();
-        let fastest = verdict::fastest_baseline(&speedups);
         let rows = charter.baselines.iter().zip(found).enumerate();
-        rows.map(|(at, (baseline, duel))| {
+        let rows = rows.map(|(at, (baseline, duel))| {
             let comparison = duel.as_ref().and_then(|duel| duel.result.as_ref().ok());
             BaselineView {
-                name: baseline.name.clone(),
-                what: baseline.kernel.describe(),
                 state: match duel.as_ref().map(|duel| &duel.result) {
-                    None => "open",
-                    Some(_) if fastest == Some(at) => "fastest",
-                    Some(Err(_)) => "not correct",
-                    Some(Ok(_)) => "measured",
+                    None => OPEN,
+                    Some(Err(_)) => NOT_CORRECT,
+                    Some(Ok(_)) => MEASURED,
                 },
                 why: duel.as_ref().and_then(|duel| self.baseline_failure(duel, speedups[at])),
                 speedup: speedups[at],
@@ -72,9 +139,12 @@ impl Campaign {
                 ours: comparison.and_then(|of| self.visible_mean(of, |case| case.candidate_median)),
                 over_original: starts[at].map(|start| 1.0 / start.ratio),
                 commit: duel.map(|duel| duel.commit),
+                ..BaselineView::new(baseline)
             }
-        })
-        .collect()
+        });
+        let mut rows: Vec<BaselineView> = rows.collect();
+        BaselineView::mark_fastest(&mut rows);
+        rows
     }
 
     /// Our speedup over a baseline that was correct beside the original and failed beside the final
@@ -98,7 +168,7 @@ impl Campaign {
         })
     }
 
-    fn visible_mean(
+    pub(crate) fn visible_mean(
         &self,
         comparison: &Comparison,
         of: impl Fn(&crate::comparison::CaseComparison) -> f64,
@@ -112,7 +182,7 @@ impl Campaign {
     /// the campaign has ended and all were measured beside that kernel.
     pub(super) fn over_fastest(&self, views: &[BaselineView]) -> Option<(String, Estimate)> {
         self.stop_reason()?;
-        let fastest = views.iter().find(|view| view.state == "fastest")?;
+        let fastest = BaselineView::fastest(views)?;
         let is_final = fastest.commit.as_deref() == Some(self.incumbent());
         is_final.then(|| Some((fastest.name.clone(), fastest.speedup?)))?
     }
@@ -120,4 +190,33 @@ impl Campaign {
 
 fn speedup(duel: Option<&BaselineDuel>) -> Option<Estimate> {
     duel?.result.as_ref().ok().map(|comparison| comparison.overall)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use karve_numerics::contract::BaselineKernel;
+
+    #[test]
+    fn what_was_not_measured_is_not_called_incorrect() {
+        let named = |name: &str| {
+            let kernel = BaselineKernel::Library { path: "b.so".into(), entry: "f".into() };
+            BaselineView::new(&NamedBaseline { name: name.into(), kernel })
+        };
+        let fast = |ratio| Estimate { ratio, low: Some(0.8), high: Some(0.9) };
+        let check = |rows: &[BaselineView], want: &str| {
+            let mut rows = rows.to_vec();
+            BaselineView::mark_fastest(&mut rows);
+            assert_eq!(over_baselines(&rows), want);
+        };
+        let (a, b) = (named("a"), named("b"));
+        let wrong = b.clone().refused("wrong on x".into());
+        let measured = a.clone().measured(fast(0.85), [Some(1.0), Some(2.0)]);
+        check(&[a.clone(), b.clone()], "no baseline was measured");
+        check(&[a.clone(), wrong.clone()], "no baseline is correct; 1 of 2 measured");
+        check(std::slice::from_ref(&wrong), "no baseline is correct");
+        let over = "0.850x [0.800, 0.900] over a, the fastest correct baseline";
+        check(&[measured.clone(), b], &format!("{over}; 1 of 2 measured"));
+        check(&[measured, wrong], over);
+    }
 }

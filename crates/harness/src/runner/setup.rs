@@ -10,7 +10,7 @@ use super::worker_failure::WorkerFailure;
 use crate::outcome::GateResult;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_numerics::case::Case;
-use karve_numerics::contract::{BaselineKernel, Contract, Kernel, Reference};
+use karve_numerics::contract::{BaselineKernel, Contract, Kernel, NamedBaseline, Reference};
 use karve_os::error::{CommandError, Result};
 use karve_os::gpu::{self, SharedStage};
 use karve_os::process::{Command, DeviceAccess, ReadableTree, StopFlag};
@@ -137,7 +137,7 @@ impl RunnerSetup {
     ) -> GateResult<WorkerProgram> {
         let file = self.place(tree).join(baseline.path());
         if !is_plain(&file) {
-            return Err(no_baseline(baseline.path()).into());
+            return Err(baseline_lost(baseline.path()).into());
         }
         let readable = self.readable(tree, &file);
         match baseline {
@@ -287,11 +287,31 @@ pub(super) fn reference_hint(reference: &Reference) -> String {
     }
 }
 
+/// Refuses a built project whose baselines are not all there, in the directory of `karve.toml`.
+pub fn check_baselines(dir: &Path, baselines: &[NamedBaseline]) -> Result<()> {
+    let lost = baselines.iter().find(|baseline| !is_plain(&dir.join(baseline.kernel.path())));
+    lost.map_or(Ok(()), |NamedBaseline { name, kernel }| Err(no_baseline(name, kernel)))
+}
+
+/// The error of a project whose baseline is not there.
+pub fn no_baseline(name: &str, kernel: &BaselineKernel) -> CommandError {
+    let path = kernel.path();
+    let message = format!("there is no {path}, which [baselines.{name}] in karve.toml names");
+    CommandError::usage(message).hint(match kernel {
+        BaselineKernel::Library { .. } => {
+            format!("make it with commands.build, or fix baselines.{name}.library in karve.toml")
+        }
+        BaselineKernel::Python { .. } => {
+            format!("write and commit {path}, or fix baselines.{name}.python in karve.toml")
+        }
+    })
+}
+
 fn is_plain(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
 }
 
-fn no_baseline(path: &str) -> Gate {
+fn baseline_lost(path: &str) -> Gate {
     Gate::BuildFailed {
         category: FailureCategory::BuildLink,
         excerpt: format!("there is no {path}, which [baselines] in karve.toml names"),

@@ -1,19 +1,20 @@
 //! Our kernel against every named baseline, one bench for each: `karve bench --baselines`.
 
-use super::record::{BenchEnd, BenchSide};
+use super::record::BenchSide;
 use super::sides::BenchSetup;
 use super::text::{figure, safe};
-use super::view::BenchView;
+use super::view::{BenchView, CaseView};
 use super::{BenchPlan, run};
 use karve_core::comparison::Estimate;
-use karve_core::score::factor_text;
-use karve_core::verdict;
+use karve_core::view::{BaselineView, over_baselines};
 use karve_harness::outcome::split;
+use karve_harness::runner::check_baselines;
 use karve_numerics::contract::NamedBaseline;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Columns for the reason why a baseline does not count.
 const WHY_CHARS: usize = 160;
@@ -21,7 +22,7 @@ const WHY_CHARS: usize = 160;
 /// Columns for a speedup with its interval.
 const SPEEDUP_CHARS: usize = 24;
 
-/// What all baselines showed.
+/// What all baselines showed. The rows are those of a campaign.
 #[derive(Debug, Serialize)]
 pub struct BaselineBench {
     /// The version of this shape.
@@ -32,33 +33,12 @@ pub struct BaselineBench {
     pub fastest: Option<String>,
     /// Our speedup over it.
     pub headline: Option<Estimate>,
-    /// The unit of the times.
+    /// The unit of the readings.
     pub unit: String,
     /// Each of them, in the order of karve.toml.
-    pub baselines: Vec<BaselineRow>,
-}
-
-/// One baseline.
-#[derive(Debug, Serialize)]
-pub struct BaselineRow {
-    /// Its name.
-    pub name: String,
-    /// What is called.
-    pub what: String,
-    /// Whether it passes the correctness check.
-    pub correct: bool,
-    /// Why not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// Our speedup over it.
-    pub speedup: Option<Estimate>,
-    /// Its time, and ours beside it: geometric means over the cases.
-    pub time: Option<f64>,
-    /// See `time`.
-    pub ours: Option<f64>,
-    /// The bench: A is the baseline, B is ours.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bench: Option<BenchView>,
+    pub baselines: Vec<BaselineView>,
+    /// The bench with each that was measured, by its name: A is the baseline, B is ours.
+    pub benches: BTreeMap<String, BenchView>,
 }
 
 /// Measures every baseline against our kernel; `say` receives progress messages.
@@ -74,93 +54,91 @@ pub fn measure(
             "add one, such as [baselines.eager] with python = \"reference.py\", to karve.toml",
         ));
     }
+    let tree = setup.pair_runner.parent.tree.join(&setup.charter.workdir);
+    check_baselines(&tree, &baselines)?;
     let side = setup.b.clone();
-    let mut rows = Vec::new();
+    let (mut rows, mut benches) = (Vec::new(), BTreeMap::new());
     for baseline in &baselines {
-        if stop.finish_step() {
-            break;
-        }
-        rows.push(row(setup, baseline, (plan, stop), say)?);
+        // What an interrupted bench did not come to is in the table all the same.
+        let row = match stop.finish_step() {
+            true => BaselineView::new(baseline),
+            false => {
+                let (row, bench) = measured(setup, baseline, (plan, stop), say)?;
+                benches.extend(bench.map(|bench| (baseline.name.clone(), bench)));
+                row
+            }
+        };
+        rows.push(row);
     }
-    let speedups: Vec<Option<Estimate>> = rows.iter().map(|row| row.speedup).collect();
-    let fastest = verdict::fastest_baseline(&speedups).map(|at| &rows[at]);
+    BaselineView::mark_fastest(&mut rows);
+    let fastest = BaselineView::fastest(&rows);
     Ok(BaselineBench {
-        version: 1,
+        version: 2,
         side,
         fastest: fastest.map(|row| row.name.clone()),
         headline: fastest.and_then(|row| row.speedup),
         unit: setup.charter.metric.unit.clone(),
         baselines: rows,
+        benches,
     })
 }
 
-fn row(
+fn measured(
     setup: &mut BenchSetup,
     baseline: &NamedBaseline,
     (plan, stop): (BenchPlan, &StopFlag),
     say: &dyn Fn(&str),
-) -> Result<BaselineRow> {
-    let mut row = BaselineRow {
-        name: baseline.name.clone(),
-        what: baseline.kernel.describe(),
-        correct: true,
-        why: None,
-        speedup: None,
-        time: None,
-        ours: None,
-        bench: None,
-    };
+) -> Result<(BaselineView, Option<BenchView>)> {
+    let row = BaselineView::new(baseline);
     setup.face_baseline(baseline);
     say(&format!("checking the baseline {}", baseline.name));
     let cases: Vec<_> = setup.cases.iter().map(|(_, case)| case.clone()).collect();
     let arm = &setup.pair_runner.parent;
     if let Err(gate) = split(arm.harness.check_kernel(&arm.tree, &cases))? {
-        return Ok(BaselineRow { correct: false, why: Some(gate.describe()), ..row });
+        return Ok((row.refused(gate.describe()), None));
     }
     say(&format!("measuring the baseline {}", baseline.name));
     let view = BenchView::of(&run(setup, plan, stop, &mut |_| {})?)?;
-    if view.end == BenchEnd::Stopped && view.pairs == 0 {
-        return Ok(row);
-    }
-    let mean = |of: fn(&super::view::CaseView) -> f64| {
+    let Some(clock) = view.clocks.first().filter(|_| view.pairs > 0) else {
+        return Ok((row, None));
+    };
+    let mean = |of: fn(&CaseView) -> f64| {
         stats::geometric_mean(&view.cases.iter().map(of).collect::<Vec<_>>())
     };
-    row.time = mean(|case| case.a_median);
-    row.ours = mean(|case| case.b_median);
-    row.speedup = view.clocks.first().map(|clock| clock.estimate);
-    row.bench = Some(view);
-    Ok(row)
+    let values = [mean(|case| case.a_median), mean(|case| case.b_median)];
+    Ok((row.measured(clock.estimate, values), Some(view)))
 }
 
 impl BaselineBench {
-    /// One line: our speedup over the fastest baseline.
-    pub fn words(&self) -> String {
-        match (&self.fastest, &self.headline) {
-            (Some(name), Some(speedup)) => {
-                format!("{} over {name}, the fastest correct baseline", spoken(speedup))
-            }
-            _ => "no baseline is correct".to_owned(),
-        }
+    /// The bench with the fastest correct baseline.
+    pub fn deciding(&self) -> Option<&BenchView> {
+        self.benches.get(self.fastest.as_ref()?)
     }
 
-    /// The cells of each row: name, result, speedup, its time, ours.
+    /// One line: our speedup over the fastest baseline.
+    pub fn words(&self) -> String {
+        over_baselines(&self.baselines)
+    }
+
+    /// The cells of each row: name, result, speedup, its reading, ours.
     fn cells(&self) -> Vec<[String; 5]> {
-        let time = |value: Option<f64>| match value {
+        let reading = |value: Option<f64>| match value {
             Some(value) => format!("{} {}", figure(value), self.unit).trim().to_owned(),
             None => "-".to_owned(),
         };
-        let of = |row: &BaselineRow| {
-            let result = match (&row.bench, row.correct) {
-                (Some(bench), _) => bench.finding.word().to_owned(),
-                (None, true) => "not measured".to_owned(),
-                (None, false) => "not correct".to_owned(),
+        let of = |row: &BaselineView| {
+            let result = match self.benches.get(&row.name) {
+                Some(bench) => bench.finding.word(),
+                None if row.is_open() => "not measured",
+                None => row.state,
             };
             let speedup = match (&row.speedup, &row.why) {
-                (Some(speedup), _) => spoken(speedup),
+                (Some(speedup), _) => speedup.describe(),
                 (None, Some(why)) => safe(why, WHY_CHARS),
                 (None, None) => "-".to_owned(),
             };
-            [row.name.clone(), result, speedup, time(row.time), time(row.ours)]
+            let (value, ours) = (reading(row.value), reading(row.ours));
+            [row.name.clone(), result.to_owned(), speedup, value, ours]
         };
         self.baselines.iter().map(of).collect()
     }
@@ -200,15 +178,5 @@ impl BaselineBench {
             lines.push(format!("| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | ")));
         }
         lines.join("\n") + "\n"
-    }
-}
-
-/// A speedup with its interval.
-fn spoken(speedup: &Estimate) -> String {
-    match (speedup.low, speedup.high) {
-        (Some(low), Some(high)) => {
-            format!("{} [{low:.3}, {high:.3}]", factor_text(speedup.ratio))
-        }
-        _ => factor_text(speedup.ratio),
     }
 }

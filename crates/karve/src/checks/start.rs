@@ -1,17 +1,21 @@
 //! Whether a campaign can start with a charter: a file is editable, and the branch is free.
 
+use crate::project::charter_in;
 use karve_core::charter::{Branch, Charter, GpuPlace, WorkMode};
 use karve_core::policy::Preset;
 use karve_harness::git::{Oid, Repo};
-use karve_harness::project_file;
+use karve_harness::{project_file, runner};
+use karve_numerics::contract::{BaselineKernel, NamedBaseline};
 use karve_os::device::gpu;
 use karve_os::error::{CommandError, Result};
 use karve_os::process::StopFlag;
+use std::path::Path;
 
 /// Refuses a charter that no campaign can start with, before anything is written: a charter in the
 /// log can no longer be fixed.
 pub fn can_start(upstream: &Repo, charter: &Charter) -> Result<()> {
     check_editable(upstream, upstream.head()?.oid(), charter)?;
+    check_baselines(upstream, upstream.head()?.oid(), charter)?;
     check_gpu(charter)?;
     match charter.mode {
         WorkMode::Repo => check_branch(upstream, charter),
@@ -74,6 +78,31 @@ pub fn check_editable(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> 
         charter.editable.join(", ")
     ))
     .hint("commit the kernel, or fix sources.editable in karve.toml"))
+}
+
+/// Baselines are taken from the base, so their files and their tables must be there: a log is
+/// compared with them later.
+pub fn check_baselines(repo: &Repo, base: &Oid, charter: &Charter) -> Result<()> {
+    if charter.baselines.is_empty() {
+        return Ok(());
+    }
+    let committed = charter_in(repo, base, &charter.workdir)?;
+    if committed.is_none_or(|committed| committed.baselines != charter.baselines) {
+        let message = "[baselines] of karve.toml is not committed as it is";
+        return Err(
+            CommandError::usage(message).hint("commit karve.toml; a campaign starts from HEAD")
+        );
+    }
+    let files = repo.list_files(base)?;
+    for NamedBaseline { name, kernel } in &charter.baselines {
+        let path = Path::new(&charter.workdir).join(kernel.path());
+        let is_built =
+            matches!(kernel, BaselineKernel::Library { .. }) && charter.commands.build.is_some();
+        if !is_built && !files.iter().any(|file| Path::new(file) == path) {
+            return Err(runner::no_baseline(name, kernel));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

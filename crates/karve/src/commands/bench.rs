@@ -48,7 +48,8 @@ Findings:
   clocks disagree  wall time and CPU time differ by more than 5%, and not only in magnitude
 
 Exit codes: 0 whatever the finding; 1 with --fail-if-slower if a larger slowdown is proven, and
-with --fail-unless-faster if B was not found faster; 2 usage, or sides that cannot be compared;
+with --fail-unless-faster if B was not found faster (with --baselines: than the fastest correct
+one); 2 usage, or sides that cannot be compared;
 3 a side does not build, fails its tests or cannot be measured; 130 stopped by the user.")]
 pub struct BenchArgs {
     /// Run it on this remote, with the files of this checkout; see `karve remote`
@@ -58,8 +59,7 @@ pub struct BenchArgs {
     #[arg(value_name = "A B", num_args = 0..=2)]
     sides: Vec<String>,
     /// Compare this worktree, or one side, with every baseline of [baselines] in karve.toml
-    #[arg(long, conflicts_with_all = ["commands", "load", "save", "svg", "repeat",
-                                      "fail_if_slower", "fail_unless_faster"])]
+    #[arg(long, conflicts_with_all = ["commands", "load", "save", "svg", "repeat"])]
     baselines: bool,
     /// Two commands to compare instead
     #[arg(last = true, value_name = "COMMANDS")]
@@ -182,7 +182,18 @@ impl BenchArgs {
         } else {
             ui::out(&found.render_text());
         }
-        if stop.finish_step() { Err(session::stopped()) } else { Ok(()) }
+        if stop.finish_step() {
+            return Err(session::stopped());
+        }
+        match found.deciding() {
+            Some(view) => self.answer(view),
+            None if self.fail_unless_faster => {
+                let message = format!("it was not found faster: {}", found.words());
+                Err(CommandError::new(ErrorKind::Negative, message)
+                    .hint("correct one of [baselines] in karve.toml"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn measure(&self, place: &ProjectArgs) -> Result<BenchRecord> {

@@ -333,6 +333,9 @@ fn examine_repo(
         findings.failed_by("editable", &error);
         return Ok(());
     }
+    if let Err(error) = checks::check_baselines(repo, head.oid(), charter) {
+        findings.failed_by("baselines", &error);
+    }
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.editable, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {

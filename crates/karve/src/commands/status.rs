@@ -3,8 +3,9 @@
 use crate::project::ProjectArgs;
 use crate::reports::price_of;
 use crate::ui::{self, template};
+use karve_core::campaign::Campaign;
 use karve_core::view::CampaignView;
-use karve_os::error::Result;
+use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::text;
 use minijinja::context;
 use minijinja::value::Serde;
@@ -34,7 +35,19 @@ impl StatusArgs {
                 false => "\"karve run\" resumes it",
             });
         }
-        Ok(())
+        refuse_changed(&campaign)
+    }
+}
+
+/// A log whose readings do not show what it states was changed: no figure of it counts.
+pub(super) fn refuse_changed(campaign: &Campaign) -> Result<()> {
+    match campaign.misstatements() {
+        [] => Ok(()),
+        [first, ..] => {
+            let message = format!("the log was changed: {}", first.describe());
+            Err(CommandError::new(ErrorKind::Negative, message)
+                .hint("do not trust its figures; \"karve verify\" lists all differences"))
+        }
     }
 }
 

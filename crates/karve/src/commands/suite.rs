@@ -1,12 +1,15 @@
 //! `karve suite`: many tasks in one run, each by `karve run` in a process of its own.
 
 use super::run::outcome;
+use super::status::refuse_changed;
+use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::suites::{
     SuitePage, SuiteRow, SuiteTask, TaskFigures, TaskState, device_name, find_tasks,
     render_markdown,
 };
 use crate::{session, ui, web};
+use karve_core::campaign::Campaign;
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
@@ -166,6 +169,28 @@ fn state_of(task: &SuiteTask) -> Standing {
     }
 }
 
+/// Why the campaign of a task does not count: it was measured on another task, or its log was
+/// changed.
+fn mismatch(task: &SuiteTask, campaign: &Campaign) -> Option<String> {
+    let place = place_of(task);
+    let name = &task.campaign;
+    if let Some(why) = place.is_foreign(campaign) {
+        return Some(format!("the campaign {name} is not of this task: {why}"));
+    }
+    let (charter, repo) = (campaign.charter()?, place.repo().ok()?);
+    let now = place.load_in(&repo, &Overrides::default()).ok()?.charter;
+    let differ = charter.task_differences(&now);
+    if !differ.is_empty() {
+        let tables: Vec<String> = differ.iter().map(|table| format!("[{table}]")).collect();
+        return Some(format!(
+            "the campaign {name} was measured with another {} of karve.toml; remove it with \
+             \"karve clean {name}\" to measure again",
+            tables.join(", ")
+        ));
+    }
+    refuse_changed(campaign).err().map(|error| error.message)
+}
+
 impl SuiteRun<'_> {
     /// Runs what is due: a thread for each device.
     fn all(&self) {
@@ -244,6 +269,10 @@ impl SuiteRun<'_> {
         if !task.dir.join(crate::project::CONFIG).is_file() {
             return Some(format!("there is no karve.toml in {}", task.dir.display()));
         }
+        let begun = campaign_of(task).and_then(|dir| store::read(&dir).ok());
+        if let Some(why) = begun.and_then(|read| mismatch(task, &read.campaign)) {
+            return Some(why);
+        }
         let own = match std::env::current_exe() {
             Ok(own) => own.display().to_string(),
             Err(error) => return Some(format!("cannot find karve itself: {error}")),
@@ -291,6 +320,7 @@ impl SuiteRun<'_> {
                 if state == TaskState::Finished {
                     why = outcome(&read.campaign).err().map(|error| error.message);
                 }
+                why = mismatch(task, &read.campaign).or(why);
             }
         }
         SuiteRow {

@@ -1,14 +1,15 @@
 //! `karve verify`: judges every round again from the stored samples.
 
 mod bundled;
+mod charter;
 
 use super::history::repo_of;
 use crate::project::ProjectArgs;
-use crate::{checks, refs, reports, ui};
+use crate::{checks, project, refs, reports, ui};
 use karve_agents::agreement;
-use karve_core::campaign::{Campaign, Event, LOG_VERSION, Record, Step};
+use karve_core::campaign::{Campaign, Event, Misstatement, Record, Step};
 use karve_harness::git::{Oid, Repo};
-use karve_harness::store::CampaignDir;
+use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::text::counted;
 use karve_os::{files, text};
@@ -17,10 +18,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+/// What no check of a log can show.
+const UNPROVEN: &str = "whether they were measured cannot be seen in a log: \"karve bench BASE \
+                        FINAL\" and \"karve bench --baselines FINAL\" measure them again";
+
 /// Judge every round again from the stored samples, and report any difference
 ///
-/// Checks the verdicts, the artifacts against their hashes, the commits against their trees, the
-/// read-only files of every kept commit against the baseline's, and the branch.
+/// Checks the verdicts, what the log states about its final duel and its duels with baselines, the
+/// baselines against karve.toml of the original commit, the artifacts against their hashes, the
+/// commits against their trees, the read-only files of every kept commit against the baseline's,
+/// and the branch.
+///
+/// A log that somebody forged as a whole passes: only measuring again shows what is true. See
+/// "karve bench".
 ///
 /// With a bundle: checks every file against its hash, the verdicts, the artifacts, and that the
 /// rest was rendered from the log, without the repository. In a clone that has the original commit,
@@ -50,6 +60,9 @@ struct VerifyReport {
     artifacts: usize,
     commits: usize,
     differences: Vec<String>,
+    /// What could not be checked, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_checked: Vec<String>,
     stale_files: Vec<String>,
     /// What is particular to a bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,11 +81,16 @@ impl VerifyArgs {
         }
         let dir = place.pick()?;
         let mut findings = VerifyReport::default();
-        let (campaign, records) = judge_again(&dir, &mut findings)?;
-        findings.records = records.len();
-        findings.rounds = campaign.rounds().len();
+        let JudgedLog { campaign, records, torn_bytes } = judge_again(&dir, &mut findings)?;
+        if torn_bytes > 0 {
+            ui::note(&project::torn_note(torn_bytes));
+        }
+        if let Some(why) = place.is_foreign(&campaign) {
+            findings.differences.push(format!("the campaign is not of this project: {why}"));
+        }
         let opened = crate::project::LoadedCampaign { dir, records, campaign };
         let repo = repo_of(place, &opened)?;
+        charter::check(&place.repo()?, &opened.campaign, &mut findings);
         check_candidates(&repo, &opened.campaign, &mut findings)?;
         check_artifacts(&opened.dir, &opened.records, &BTreeSet::new(), &mut findings);
         check_kept(&repo, &opened.campaign, &mut findings)?;
@@ -123,6 +141,9 @@ impl VerifyArgs {
         for difference in &findings.differences {
             ui::outln(&format!("differs   {}", text::safe(difference, 300)));
         }
+        for what in &findings.not_checked {
+            ui::outln(&format!("not checked  {}", text::safe(what, 300)));
+        }
         for path in &findings.stale_files {
             let rebuild = match &findings.bundle {
                 None => "rebuild it with \"karve report --rebuild\"",
@@ -132,25 +153,39 @@ impl VerifyArgs {
         }
         if findings.differences.is_empty() {
             ui::outln("every verdict matches its samples");
+            ui::outln(UNPROVEN);
         }
     }
 }
 
+/// A log that was judged again.
+struct JudgedLog {
+    campaign: Campaign,
+    records: Vec<Record>,
+    /// Bytes of an incomplete last line, which does not count, as in `store::read`.
+    torn_bytes: u64,
+}
+
 /// Folds the log; where a stored verdict differs, the verdict from the samples is used.
-fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campaign, Vec<Record>)> {
+fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<JudgedLog> {
     let path = dir.log();
     let bytes = files::read(&path, u64::MAX)
         .context(|| format!("cannot read {}", path.display()))
         .map_err(|error| error.hint("name another campaign with --campaign"))?;
     let mut campaign = Campaign::new();
     let mut records = Vec::new();
+    let mut torn_bytes = 0;
     if bytes.is_empty() {
         findings.differences.push(format!("{} has no records", path.display()));
     }
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    for (number, line) in lines.enumerate() {
-        let mut record = match parse_record(line) {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        let mut record = match store::parse_line(line) {
             Ok(record) => record,
+            Err(_) if lines.peek().is_none() && !store::is_other_format(line) => {
+                torn_bytes = line.len() as u64;
+                break;
+            }
             Err(why) => {
                 findings.differences.push(format!("line {}: {why}", number + 1));
                 break;
@@ -178,25 +213,18 @@ fn judge_again(dir: &CampaignDir, findings: &mut VerifyReport) -> Result<(Campai
         }
         records.push(record);
     }
-    if let Some(said) = campaign.misstated_headline() {
-        let found = campaign.final_comparison().map(|shown| shown.overall.describe());
-        findings.differences.push(format!(
-            "final duel: stored \"{}\", the samples say \"{}\"",
-            said.describe(),
-            found.unwrap_or_default()
+    findings.differences.extend(campaign.misstatements().iter().map(Misstatement::describe));
+    let unstated = campaign.unstated_duels();
+    if let Some(first) = unstated.first() {
+        let n = counted(unstated.len(), "duel");
+        findings.not_checked.push(format!(
+            "{n}, such as the {first}: the log has no end that states what they showed, because it \
+             is not finished or an older karve wrote it; a changed reading would not be noticed"
         ));
     }
-    Ok((campaign, records))
-}
-
-/// One line of the log.
-fn parse_record(line: &[u8]) -> std::result::Result<Record, String> {
-    let text = std::str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"))?;
-    let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    match record.v {
-        LOG_VERSION => Ok(record),
-        other => Err(format!("it has format {other}, not {LOG_VERSION}")),
-    }
+    findings.records = records.len();
+    findings.rounds = campaign.rounds().len();
+    Ok(JudgedLog { campaign, records, torn_bytes })
 }
 
 fn check_candidates(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> Result<()> {
@@ -271,10 +299,10 @@ fn check_kept(repo: &Repo, campaign: &Campaign, findings: &mut VerifyReport) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karve_core::campaign::LOG_VERSION;
     use karve_core::hypothesis::Candidate;
     use karve_core::knowledge::Lesson;
     use karve_core::spending::AgentUsage;
-    use karve_harness::store;
 
     fn variant(dir: &CampaignDir, number: u32) -> Record {
         let patch = store::put_artifact(dir, format!("patch {number}").as_bytes()).unwrap();

@@ -81,6 +81,8 @@ fn store_reference(context: &Context, harness: &Harness, tree: &Path) -> Result<
     if let Some(contract) = contract.filter(|_| !path.exists()) {
         return Err(runner::no_reference(&contract.reference));
     }
+    let charter = &context.charter;
+    runner::check_baselines(&tree.join(&charter.workdir), &charter.baselines)?;
     let bytes = files::read(&path, REFERENCE_BYTES_MAX)
         .context(|| format!("cannot read {}", path.display()))?;
     store::put_artifact(&context.dir, &bytes).map(Some)

@@ -4,6 +4,7 @@ use crate::config::campaign_name;
 use crate::project::CONFIG;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
+use karve_os::text::safe;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,12 @@ fn listed(path: &Path) -> Result<Vec<(String, PathBuf)>> {
         }
         // A directory that is gone is a task that fails, not a suite that does.
         dirs.push((line.to_owned(), above.join(line)));
+    }
+    if !dirs.is_empty() && !dirs.iter().any(|(_, dir)| dir.is_dir()) {
+        let first = safe(&dirs[0].0, 60);
+        return Err(CommandError::usage(format!("{shown} is not a list of tasks"))
+            .cause(format!("no line of it names a directory; the first is {first:?}"))
+            .hint("write a directory with a karve.toml in each line, relative to the list"));
     }
     if dirs.is_empty() {
         return Err(CommandError::usage(format!("{shown} lists no directory"))
@@ -189,6 +196,8 @@ mod tests {
         assert!(fails("all/empty", "s").contains("there is no karve.toml below all/empty"));
         assert!(fails("nowhere", "s").contains("cannot read nowhere"));
         assert!(fails("all", "a b").contains("--name NAME"));
+        write(here, "kernel.c", "int f(void)\n{\n    return 1;\n}\n");
+        assert!(fails("kernel.c", "s").contains("kernel.c is not a list of tasks"));
         write(here, "none.txt", "# nothing\n");
         assert!(fails("none.txt", "s").contains("lists no directory"));
     }

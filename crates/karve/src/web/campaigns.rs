@@ -142,13 +142,9 @@ impl CampaignWatch {
     pub(super) fn verified(&self) -> Option<(bool, String)> {
         let events = self.campaign().n_events();
         let text = "every verdict was judged again from its readings when this page was made";
-        if let Some(said) = self.campaign().misstated_headline() {
-            let said = said.describe();
-            let text = "its readings say something else";
-            return Some((
-                false,
-                format!("Do not trust this page: the log says {said} for the final duel, {text}."),
-            ));
+        if let Some(misstated) = self.campaign().misstatements().first() {
+            let what = misstated.describe();
+            return Some((false, format!("Do not trust this page: the log was changed: {what}.")));
         }
         let size = std::fs::metadata(self.dir.log()).map_or(0, |meta| meta.len());
         match size.saturating_sub(self.tail.offset()) {

@@ -235,9 +235,9 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         gain => payload.campaign.gain(),
         times => times(payload),
         gain_note => gain_note(payload),
-        answer => match campaign.misstated_headline() {
-            Some(_) => "The log was changed after the campaign: do not trust its figures.".into(),
-            None => answer(payload),
+        answer => match campaign.misstatements().is_empty() {
+            false => "The log was changed after the campaign: do not trust its figures.".into(),
+            true => answer(payload),
         },
         trend => pictures.get("trend"),
         kernels => plots::kernels(first, last).map(|svg| picture(&svg)),

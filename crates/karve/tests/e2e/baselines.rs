@@ -1,6 +1,7 @@
 //! Named baselines: measured beside the kernel, and held to the same contract.
 
 use crate::e2e::lab::Lab;
+use std::os::unix::fs::symlink;
 
 /// The example of docs/contract.md, and one that is not right.
 const CONTRACT: &str = include_str!("../../../../docs/contract.md");
@@ -56,8 +57,8 @@ pub(super) fn project() -> Option<Lab> {
 #[test]
 fn a_bench_measures_every_baseline_and_names_the_fastest_correct_one() {
     let Some(lab) = project() else { return };
-    let args = ["bench", "--baselines", "--pairs", "8", "--json"];
-    let found = lab.karve(&args).ends(0).json();
+    let args = ["bench", "--baselines", "--pairs", "8", "--json", "--fail-unless-faster"];
+    let found = lab.karve(&args).ends(1).complains(&["was not found faster"]).json();
     assert_eq!(found["fastest"], "eager");
     let [eager, rows, wrong] = &found["baselines"].as_array().unwrap()[..] else {
         panic!("{found}");
@@ -66,8 +67,9 @@ fn a_bench_measures_every_baseline_and_names_the_fastest_correct_one() {
     let speedup = |of: &serde_json::Value| of["speedup"]["ratio"].as_f64().unwrap();
     assert!(speedup(rows) > speedup(eager), "{found}");
     assert_eq!(found["headline"], eager["speedup"]);
-    assert_eq!(rows["bench"]["a"]["label"], "rows");
-    assert_eq!((&wrong["correct"], &wrong["speedup"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!(found["benches"]["rows"]["a"]["label"], "rows");
+    assert_eq!((&eager["state"], &rows["state"]), (&"fastest".into(), &"measured".into()));
+    assert!(wrong["state"] == "not correct" && wrong["speedup"].is_null(), "{wrong}");
     assert!(wrong["why"].as_str().unwrap().contains("wrong on M=64,N=64"), "{wrong}");
 }
 
@@ -81,24 +83,28 @@ fn a_library_is_a_baseline_too() {
         " reference.c\"",
         " reference.c && cc -O2 -shared -fPIC -o build/baseline.so baseline.c\"",
     );
-    let tables = "
-[baselines.plain]
-library = \"build/baseline.so\"
-entry = \"plain\"
-[baselines.gone]
-library = \"build/gone.so\"
-entry = \"plain\"
-";
-    lab.write("karve.toml", &(config + tables));
+    let plain = "\n[baselines.plain]\nlibrary = \"build/baseline.so\"\nentry = \"plain\"\n";
+    let gone = "[baselines.gone]\nlibrary = \"build/gone.so\"\nentry = \"plain\"\n";
+    lab.write("karve.toml", &format!("{config}{plain}{gone}"));
     let plain = lab.read("reference.c").replace("double", "float");
     lab.write("baseline.c", &plain.replace("sgemm_reference", "plain"));
     lab.commit();
-    let args = ["bench", "--baselines", ".", "--pairs", "8", "--markdown"];
-    lab.karve(&args).ends(0).shows(&[
-        "over plain, the fastest correct baseline",
-        "| plain | ",
-        "| gone | not correct | the build failed: there is no build/gone.so, which [baselines]",
-    ]);
+    let args = ["bench", "--baselines", ".", "--pairs", "8", "--markdown", "--no-test"];
+    let lost = "there is no build/gone.so, which [baselines.gone] in karve.toml names";
+    lab.karve(&args).ends(2).complains(&[lost, "hint: make it with commands.build"]);
+    lab.karve(&["doctor"]).ends(1).shows(&[lost]);
+    lab.replace("karve.toml", gone, "[baselines.file]\npython = \"gone.py\"\n").commit();
+    let run = lab.karve(&["run", "--yes", "--json"]).ends(2);
+    let error = run.complains(&["there is no gone.py", "write and commit gone.py"]).json();
+    assert_eq!(
+        (&error["error"]["kind"], &error["error"]["exit_code"]),
+        (&"usage".into(), &2.into())
+    );
+    lab.replace("karve.toml", "[baselines.file]\npython = \"gone.py\"\n", "");
+    lab.karve(&["run", "--yes"]).ends(2).complains(&["[baselines] of karve.toml is not committed"]);
+    lab.commit();
+    let shown = ["over plain, the fastest correct baseline", "| plain | "];
+    lab.karve(&args).ends(0).shows(&shown);
     lab.karve(&["bench", "--baselines", ".", "HEAD"]).ends(2);
 }
 
@@ -131,7 +137,11 @@ fn a_campaign_is_judged_by_the_fastest_correct_baseline() {
          [policy.controls]\nblocks = 8\n[campaign]\nname = \"toy\"\n",
     );
     lab.commit();
-    lab.karve(&["run", "--yes"]).ends(0);
+    // As the only task of a suite.
+    lab.write("tasks.txt", ".\n");
+    let suite = ["suite", "tasks.txt", "--name", "toy", "--out", "../suite"];
+    lab.karve(&suite).ends(0).shows(&["1 of 1 tasks finished"]);
+    symlink(lab.path(".karve/toy-task"), lab.path(".karve/toy")).unwrap();
     let of = |name: &str| {
         let blocks = lab.events(name).into_iter();
         blocks.filter(|event| event["duel"]["duel"] == "baseline").count()
@@ -160,5 +170,47 @@ fn a_campaign_is_judged_by_the_fastest_correct_baseline() {
     lab.karve(&["report", "--html", page.to_str().unwrap()]).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("Speedup over eager") && page.contains("id=\"baselines\""));
-    lab.karve(&["verify"]).ends(0);
+    let figures = lab.karve(&[&suite[..], &["--report", "--json"]].concat()).ends(0).json();
+    let figures = &figures["rows"][0]["figures"];
+    assert_eq!(figures["speedup"], status["headline"], "{figures}");
+    assert_eq!(figures["baselines"], status["baselines"], "{figures}");
+    lab.karve(&["verify"]).ends(0).shows(&["cannot be seen in a log: \"karve bench"]);
+    changed_logs_are_noticed(&lab, &suite);
+}
+
+/// Readings beside a baseline, and the baselines of the charter, as a forger would change them.
+fn changed_logs_are_noticed(lab: &Lab, suite: &[&str]) {
+    let path = lab.campaign("events.jsonl");
+    let good = std::fs::read_to_string(&path).unwrap();
+    let mut records = lab.log();
+    for record in &mut records {
+        let event = &mut record["event"];
+        let duel = &event["duel"];
+        let is_last = duel["duel"] == "baseline" && duel["after"] == 1;
+        if event["type"] == "block_measured" && is_last {
+            for pair in event["block"]["pairs"].as_array_mut().unwrap() {
+                let value = pair["candidate"]["value"].as_f64().unwrap();
+                pair["candidate"]["value"] = (value / 2.0).into();
+            }
+        }
+    }
+    let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+    std::fs::write(&path, lines).unwrap();
+    let duel = "duel with baseline eager after round 1: stored";
+    lab.karve(&["verify"]).ends(1).shows(&[duel, "baseline rows after round 1"]);
+    lab.karve(&["status"]).ends(1).shows(&["CHANGED", duel]).complains(&["the log was changed"]);
+    let page = lab.karve(&[suite, &["--report", "--json"]].concat()).ends(1).json();
+    assert_eq!(page["rows"][0]["state"], "failed", "{page}");
+    assert!(page["rows"][0]["why"].as_str().unwrap().contains("the log was changed"), "{page}");
+    std::fs::write(&path, good.replacen("baselines/rows.py", "baselines/slow.py", 1)).unwrap();
+    let other = "the charter has other baselines than karve.toml of the original commit";
+    lab.karve(&["verify"]).ends(1).shows(&[other]);
+    // A log that ends without a newline has lost its last record, for every reader.
+    std::fs::write(&path, good.trim_end()).unwrap();
+    let said =
+        lab.karve(&["verify"]).ends(0).complains(&["the last line of the log is incomplete"]);
+    said.shows(&["not checked  7 duels, such as the final duel"]);
+    let said = lab.karve(&["status", "--json"]).ends(0).complains(&["incomplete"]);
+    assert_eq!(said.json()["step"], "finish");
+    std::fs::write(&path, good).unwrap();
 }

@@ -27,6 +27,7 @@ fn a_torn_last_line_is_cut_off_and_reported() {
         fs::write(lab.campaign("events.jsonl"), [&good[..], tail].concat()).unwrap();
         let note = format!("incomplete ({} bytes)", tail.len());
         lab.karve(&["status"]).ends(0).complains(&[&note]);
+        lab.karve(&["verify"]).ends(0).complains(&[&note]).shows(&["in 31 records"]);
     }
     let said = lab.karve(&["run", "--yes"]).ends(0);
     said.complains(&["cut off an incomplete last line of the log (8 bytes)"]);
@@ -168,10 +169,13 @@ fn a_campaign_that_cannot_start_removes_only_what_it_made() {
     }
     assert_eq!(fs::read_to_string(outside.join("mine")).unwrap(), "mine");
     assert!(lab.path("karve.toml").is_file() && lab.path(".git").is_dir());
-    // A log that somebody emptied is not the start of a new campaign: its branch is there.
+    // A log that somebody emptied is not the start of a new campaign.
     lab.karve(&["run", "--yes"]).ends(0);
     fs::write(lab.campaign("events.jsonl"), "").unwrap();
-    lab.karve(&["run", "--yes"]).complains(&["optimize/toy"]);
+    for args in [&["run", "--yes"][..], &["status"], &["report"], &["next"]] {
+        let parts = ["events.jsonl has no records, but artifacts", "karve clean toy"];
+        lab.karve(args).ends(3).complains(&parts);
+    }
     assert!(lab.campaign("artifacts").is_dir(), "the artifacts are gone");
 }
 

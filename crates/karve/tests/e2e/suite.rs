@@ -104,6 +104,24 @@ fn tasks_of_one_repository_and_of_a_list_have_campaigns_of_their_own() {
     assert!(lab.path("y/.karve/two-y/events.jsonl").is_file());
     let branches = lab.git(&["branch", "--list"]);
     assert!(branches.contains("two-x") && branches.contains("two-y"), "{branches}");
+    // The campaign of one task is not that of another.
+    copy(&lab.path("x/.karve/two-x"), &lab.path("y/.karve/cross-y"));
+    let why = "not of this task: it was measured in x, and this is y";
+    lab.karve(&["suite", "tasks.txt", "--name", "cross", "--report", "--out", "../page"]).ends(1);
+    let page: Value = serde_json::from_str(&lab.read("../page/suite.json")).unwrap();
+    assert!(row(&page, "y")["why"].as_str().is_some_and(|said| said.contains(why)), "{page}");
+    let there = lab.path("y");
+    let status = ["-C", there.to_str().unwrap(), "status", "--campaign", "cross-y", "--json"];
+    let error = lab.karve(&status).ends(2).json();
+    assert!(error["error"]["message"].as_str().unwrap().contains("is not of this project"));
+    // Nor does it count once the task is another one.
+    lab.replace("x/karve.toml", "[target]\nop = \"", "[target]\nop = \"other-");
+    let page = lab.karve(
+        &[&args[..2], &["--name", "two", "--report", "--json", "--out", "../page"]].concat(),
+    );
+    let page = page.ends(1).json();
+    let why = row(&page, "x")["why"].as_str().unwrap_or_default().to_owned();
+    assert!(why.contains("with another [target] of karve.toml"), "{page}");
 }
 
 #[test]
@@ -135,6 +153,8 @@ fn devices_take_tasks_side_by_side_and_a_campaign_stays_where_it_began() {
 fn what_is_no_suite_ends_with_a_hint() {
     let lab = Lab::empty();
     lab.karve(&["suite", "."]).ends(2).complains(&["there is no karve.toml below", "karve import"]);
+    lab.write("kernel.c", "int f(void) { return 1; }\n");
+    lab.karve(&["suite", "kernel.c"]).ends(2).complains(&["kernel.c is not a list of tasks"]);
     lab.karve(&["suite", "gone"]).ends(3).complains(&["cannot read gone"]);
     lab.karve(&["suite", ".", "--hours", "-1"]).ends(2);
 }

@@ -2,7 +2,7 @@
 
 use super::check_resume;
 use crate::campaign::{DuelName, Event, Record, Step};
-use crate::testing::script::{CampaignScript, play, play_until, script};
+use crate::testing::script::{CampaignScript, fold, play, play_until, script};
 use karve_numerics::contract::{BaselineKernel, NamedBaseline};
 
 /// A script with baselines of these speeds over the original; 0 is one that is not correct.
@@ -101,4 +101,49 @@ fn a_campaign_with_baselines_resumes_after_every_event() {
     for prefix in 0..log.len() {
         check_resume(&script, &log, prefix);
     }
+}
+
+#[test]
+fn changed_readings_of_a_baseline_are_noticed() {
+    let script = with_baselines(&[2.0], &[2.4, 0.0]);
+    let (campaign, log) = play(&script);
+    assert!(campaign.misstatements().is_empty() && campaign.unstated_duels().is_empty());
+    assert!((campaign.view().headline.unwrap().ratio - 2.0 / 2.4).abs() < 0.01);
+    let check = |change: &dyn Fn(&mut Event), want: &[&str], unstated: usize| {
+        let mut changed = log.clone();
+        changed.iter_mut().for_each(|record| change(&mut record.event));
+        let campaign = fold(&changed);
+        let duels: Vec<&str> = campaign.misstatements().iter().map(|m| m.duel.as_str()).collect();
+        assert_eq!((&duels[..], campaign.unstated_duels().len()), (want, unstated));
+        assert_eq!(campaign.view().misstated.len(), want.len());
+        campaign.view().headline.unwrap().ratio
+    };
+    let last = "duel with baseline b0 after round 1";
+    let halve = |event: &mut Event| {
+        if let Event::BlockMeasured { duel: DuelName::Baseline { after: 1, .. }, block, .. } = event
+        {
+            block.pairs.iter_mut().for_each(|pair| pair.candidate.value /= 2.0);
+        }
+    };
+    assert!(check(&halve, &[last], 0) > 1.6);
+    // Both sides: the same speedup of other times.
+    let both = |event: &mut Event| {
+        if let Event::BlockMeasured { duel: DuelName::Baseline { after: 1, .. }, block, .. } = event
+        {
+            block.pairs.iter_mut().for_each(|pair| {
+                pair.candidate.value /= 2.0;
+                pair.parent.value /= 2.0;
+            });
+        }
+    };
+    check(&both, &[last], 0);
+    // An older log states nothing, and that is said.
+    let silent = |event: &mut Event| {
+        halve(event);
+        if let Event::Finished { baselines, .. } = event {
+            assert_eq!(baselines.len(), 4);
+            baselines.clear();
+        }
+    };
+    check(&silent, &[], 4);
 }

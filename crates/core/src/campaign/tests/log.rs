@@ -1,7 +1,7 @@
 //! The contents of a log: every line round-trips unchanged, and newer lines do no harm.
 
 use super::{through_json, varied};
-use crate::campaign::{Event, Record, StopReason};
+use crate::campaign::{Event, Record, StatedBaseline, StatedFigures, StopReason};
 use crate::comparison::Estimate;
 use crate::spending::AgentUsage;
 use crate::testing::script::{fold, play, script};
@@ -33,7 +33,16 @@ fn events_that_a_script_seldom_shows_survive_too() {
         StopReason::Exhausted { why: "µ".into(), limit: true },
     ] {
         let headline = Estimate { ratio: 1.25, low: Some(1.2), high: None };
-        check(Event::Finished { reason, headline: Some(headline) });
+        let baseline = StatedBaseline {
+            name: "eager".into(),
+            after: 1,
+            speedup: Some(headline),
+            values: Some([0.1, 0.2]),
+        };
+        let wrong = StatedBaseline { speedup: None, values: None, ..baseline.clone() };
+        let stated = StatedFigures { headline: Some(headline), baselines: vec![baseline, wrong] };
+        check(stated.finished(&reason));
+        check(StatedFigures::default().finished(&reason));
     }
     let notes = vec![KeepNote::SmallGain, KeepNote::Losses { cases: vec![0, 2] }];
     for verdict in [

@@ -14,6 +14,7 @@ use karve_harness::commands::{BenchParams, CommandVariant, Harness};
 use karve_harness::git::Repo;
 use karve_harness::outcome::{GateResult, IndexedCase, split};
 use karve_harness::pair_runner::{BuiltArm, PairRunner};
+use karve_harness::runner::check_baselines;
 use karve_harness::worktrees::{BuiltTree, Worktrees};
 use karve_os::error::{ErrorKind, Result};
 use karve_os::process::StopFlag;
@@ -120,6 +121,11 @@ impl KernelChecks<'_> {
         };
         self.trees.keep_seed(harness, &built.path);
         findings.fine("build", "passed in a clean worktree");
+        let place = built.path.join(&charter.workdir);
+        let there = checked("baselines", check_baselines(&place, &charter.baselines), findings)?;
+        if let (Some(()), n @ 1..) = (there, charter.baselines.len()) {
+            findings.fine("baselines", format!("{} there", counted(n, "file")));
+        }
         let tested = examine_test(charter, harness, &built, findings)?;
         let Some(turn) = device::hold_device(charter, self.stop, findings)? else {
             return Ok(());

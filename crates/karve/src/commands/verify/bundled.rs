@@ -1,6 +1,6 @@
 //! A bundle from somebody else: its files, its log, and where the repository is, its patch.
 
-use super::{VerifyReport, check_artifacts, judge_again};
+use super::{JudgedLog, VerifyReport, charter, check_artifacts, judge_again};
 use crate::bundle::{self, BundleFacts, PATCH, UnpackedBundle};
 use crate::project::ProjectArgs;
 use crate::reports;
@@ -69,13 +69,18 @@ pub(super) fn check(place: &ProjectArgs, path: &Path) -> Result<(VerifyReport, S
     let here = place.here()?;
     let bundle = bundle::unpack(&here.join(path))?;
     let mut findings = VerifyReport::default();
-    let (campaign, records) = judge_again(&bundle.dir, &mut findings)?;
-    findings.records = records.len();
-    findings.rounds = campaign.rounds().len();
+    let JudgedLog { campaign, records, torn_bytes } = judge_again(&bundle.dir, &mut findings)?;
+    if torn_bytes > 0 {
+        // Nobody is writing it, as they may be in a campaign.
+        findings.differences.push(format!("line {}: it is incomplete", records.len() + 1));
+    }
     let left_out: BTreeSet<&str> =
         bundle.facts.left_out.iter().map(|artifact| artifact.sha256.as_str()).collect();
     check_artifacts(&bundle.dir, &records, &left_out, &mut findings);
     check_rendered(&bundle, &campaign, &mut findings)?;
+    if let Some(repo) = repo_with_base(&here, &campaign) {
+        charter::check(&repo, &campaign, &mut findings);
+    }
     let patch = check_patch(&here, &bundle, &campaign)?;
     if matches!(patch, PatchCheck::Differs) {
         let what = "with the original does not give the tree of the final kernel";
@@ -122,6 +127,10 @@ fn check_rendered(
     Ok(())
 }
 
+fn repo_with_base(here: &Path, campaign: &Campaign) -> Option<Repo> {
+    Repo::discover(here).ok().filter(|repo| repo.has_commit(campaign.base_commit()))
+}
+
 /// Needs a repository with the original commit; only that, because the tree is in the log.
 fn check_patch(here: &Path, bundle: &UnpackedBundle, campaign: &Campaign) -> Result<PatchCheck> {
     let Some(best) = campaign.lineage().best() else {
@@ -131,8 +140,7 @@ fn check_patch(here: &Path, bundle: &UnpackedBundle, campaign: &Campaign) -> Res
         });
     };
     let base = campaign.base_commit();
-    let repo = Repo::discover(here).ok().filter(|repo| repo.has_commit(base));
-    let Some(repo) = repo else {
+    let Some(repo) = repo_with_base(here, campaign) else {
         let base = base.get(..10).unwrap_or(base);
         let why = format!("no repository here has the commit {base}; run this in a clone of it");
         return Ok(PatchCheck::NotChecked { why });

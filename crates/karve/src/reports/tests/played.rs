@@ -272,7 +272,7 @@ impl Player {
                 usage: AgentUsage::default(),
                 session_log: None,
             },
-            Step::Finish { reason, headline } => Event::Finished { reason, headline },
+            Step::Finish { reason, stated } => stated.finished(&reason),
             step => panic!("nothing here is profiled, reviewed, tuned or chosen: {step:?}"),
         }
     }
