@@ -78,8 +78,11 @@ pub(super) fn check(place: &ProjectArgs, path: &Path) -> Result<(VerifyReport, S
         bundle.facts.left_out.iter().map(|artifact| artifact.sha256.as_str()).collect();
     check_artifacts(&bundle.dir, &records, &left_out, &mut findings);
     check_rendered(&bundle, &campaign, &mut findings)?;
-    if let Some(repo) = repo_with_base(&here, &campaign) {
-        charter::check(&repo, &campaign, &mut findings);
+    match repo_with_base(&here, &campaign) {
+        Some(repo) => charter::check(&repo, &campaign, &mut findings),
+        None => findings.not_checked.push(
+            "the charter against karve.toml of the original commit, which is not here".to_owned(),
+        ),
     }
     let patch = check_patch(&here, &bundle, &campaign)?;
     if matches!(patch, PatchCheck::Differs) {
