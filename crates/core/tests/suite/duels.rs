@@ -221,7 +221,10 @@ proptest! {
     ) {
         let readings = readings(seed, gain, 0.1);
         let hosts = |slowness: f64| -> Vec<(&str, f64)> {
-            let place = |n: usize| if n.is_multiple_of(turn) { ("n2", slowness) } else { ("n1", 1.0) };
+            let place = |n: usize| match n.is_multiple_of(turn) {
+                true => ("n2", slowness),
+                false => ("n1", 1.0),
+            };
             (0..BLOCKS).map(place).collect()
         };
         let one = played_on(&readings, &vec![("n1", 1.0); BLOCKS]);

@@ -3,14 +3,30 @@
 use super::engine::{Allocation, Engine};
 use super::far_state::FarState;
 use super::line::Line;
+use karve_os::device::NoticeSink;
 use karve_os::error::{Result, WithContext as _};
-use karve_os::process::CleanupProcess;
+use karve_os::process::{CleanupProcess, StopFlag};
 use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long giving a device back may take.
 const RELEASE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Who works with a host.
+#[derive(Clone, Debug)]
+pub struct HostUser {
+    /// A digest of where the project is.
+    pub project: String,
+    /// The campaign, if there is one.
+    pub campaign: Option<String>,
+    /// Seconds of a pause, in place of the charter's.
+    pub patience_s: Option<u64>,
+    /// Where notices go.
+    pub notices: NoticeSink,
+    /// What the user asked for with Ctrl-C.
+    pub stop: StopFlag,
+}
 
 /// A device that is held, and the worker on it.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use super::far_state::FarState;
 pub use super::far_state::NearSide;
 use super::far_state::odd;
 use super::held::HeldDevice;
+pub use super::held::HostUser;
 use super::line::{Greeted, Heard, LineParts};
 use super::table::{HoldRule, RemoteConfig};
 use super::wire::{FromFar, Hello, Outcome, Task, TaskEnd, ToFar, Welcome, WireMessage, Work};
 use crate::ui;
 use karve_core::campaign::{Event, RemoteDevice, RenewalRule};
 use karve_harness::store::CampaignDir;
-use karve_os::device::NoticeSink;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use std::thread;
@@ -26,21 +26,6 @@ const RECONNECT_EXTRA: Duration = Duration::from_secs(60);
 const TRIES_MAX: u32 = 5;
 /// How long the far side may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
-
-/// Who works with a host.
-#[derive(Clone, Debug)]
-pub struct HostUser {
-    /// A digest of where the project is.
-    pub project: String,
-    /// The campaign, if there is one.
-    pub campaign: Option<String>,
-    /// Seconds of a pause, in place of the charter's.
-    pub patience_s: Option<u64>,
-    /// Where notices go.
-    pub notices: NoticeSink,
-    /// What the user asked for with Ctrl-C.
-    pub stop: StopFlag,
-}
 
 /// A host with a device.
 #[derive(Debug)]
@@ -128,6 +113,11 @@ impl RemoteHost {
             events: Vec::new(),
             cancel: StopFlag::new(),
         }
+    }
+
+    /// Lets something else than the user stop what is done from now on; returns what did so before.
+    pub fn stopped_by(&mut self, stop: &StopFlag) -> StopFlag {
+        std::mem::replace(&mut self.user.stop, stop.clone())
     }
 
     /// What ends commands of an agent from now on.

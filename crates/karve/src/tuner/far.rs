@@ -11,6 +11,7 @@ use karve_harness::git::{Oid, Repo};
 use karve_harness::store::CampaignDir;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext as _};
+use karve_os::process::StopFlag;
 use std::time::Duration;
 
 /// The file with the readings of a duel there.
@@ -139,6 +140,20 @@ fn odd() -> CommandError {
 }
 
 impl SettingTrier for FarTuner {
+    fn get_ready(&mut self, over: &StopFlag) -> Result<()> {
+        if self.is_open {
+            return Ok(());
+        }
+        let before = self.host.stopped_by(over);
+        let opened = self.open();
+        self.host.stopped_by(&before);
+        if opened.is_err() {
+            // It may be half ready.
+            self.host.release();
+        }
+        opened.map(drop)
+    }
+
     fn try_setting(
         &mut self,
         setting: &KnobSetting,

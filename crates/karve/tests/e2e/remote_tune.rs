@@ -81,7 +81,8 @@ fn a_campaign_tunes_on_several_devices_and_measures_on_one() {
     said.ends(0);
     assert!(lab.git(&["show", "optimize/toy:kernel.sh"]).contains("B=5"));
     assert_eq!(lab.events("device_acquired").len(), 1);
-    assert_eq!(lab.events("device_helped").len(), 2);
+    // One that gets ready when a sweep is over is given back.
+    assert!(lab.events("device_helped").len() >= 2);
     lab.karve(&["verify"]).ends(0);
     wait_until("nothing is left running", || far.running().is_empty());
 }
@@ -101,9 +102,10 @@ fn eight_nodes_of_slurm_work_at_the_same_time() {
     let Some(slurm) = Slurm::start(8) else { return };
     let lab = slow_lab("0.6");
     let far = Far::by_slurm(&lab, &slurm, "args = [\"--exclusive\"]\n");
-    far.set("devices", "__8");
+    // One more than there are: it waits in the queue, and nobody waits for it.
+    far.set("devices", "__9");
     let running = lab.start(&["tune", "--on", "far", "--budget", "24"]);
-    wait_until("all nodes work", || slurm.jobs().len() == 8 && far.workers().len() == 8);
+    wait_until("all nodes work", || slurm.jobs().len() == 9 && far.workers().len() == 8);
     running.wait().ends(0).shows(&["24 of 38 settings tried"]);
     wait_until("the allocations are given back", || slurm.jobs().is_empty());
     assert_eq!(far.running(), Vec::<String>::new());

@@ -8,6 +8,7 @@ use super::{FinishedTrial, ReadingPass, SettingTrier, SweepEnd, SweepState, Swee
 use crate::tuner::at_once;
 use karve_numerics::grid::GridPoint;
 use karve_os::error::Result;
+use karve_os::process::StopFlag;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -43,8 +44,15 @@ pub(super) fn run(
 ) -> Vec<Result<SweepEnd>> {
     let window = workers.len() * OPEN_TRIES;
     let order = Mutex::new(TryOrder::default());
-    let mut ended =
-        at_once(workers, &|number, worker| work(shared, &order, window, number, &mut **worker));
+    let over = StopFlag::new();
+    let mut ended = at_once(workers, &|number, worker| {
+        worker.get_ready(&over)?;
+        let end = work(shared, &order, window, number, &mut **worker)?;
+        // Nobody needs to get ready any more.
+        over.request();
+        over.request();
+        Ok(end)
+    });
     if ended.iter().any(Result::is_ok) {
         // One that was lost has had its work done by the others.
         ended.retain(Result::is_ok);

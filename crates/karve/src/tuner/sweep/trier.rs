@@ -6,6 +6,7 @@ use crate::tuner::quiet::{BuildPolicy, QuietLock};
 use karve_harness::outcome::split;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
+use karve_os::process::StopFlag;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,12 @@ pub type SameSetting<'a> = &'a mut dyn FnMut(Option<&String>) -> Option<f64>;
 
 /// Tries settings.
 pub trait SettingTrier: Debug + Send {
+    /// Gets ready before it is given a setting: one that waits for its device keeps no setting from
+    /// the others. Gives up when the sweep is over.
+    fn get_ready(&mut self, _over: &StopFlag) -> Result<()> {
+        Ok(())
+    }
+
     /// Builds a setting, tests it the first time, and reads it.
     fn try_setting(
         &mut self,
