@@ -103,6 +103,9 @@ pub struct Attribution {
     pub unknown_percent: f64,
     /// The gain of W1 within its bound, in percent.
     pub w_real_percent: f64,
+    /// What W1 shows in the benchmark, in percent.
+    #[serde(default)]
+    pub w_benchmark_percent: f64,
     /// The gain of W2 and W3 in real use, in percent: always 0.
     pub r_real_percent: f64,
     /// What W2 and W3 show in the benchmark of the result, in percent; must be removed if above 0.
@@ -151,6 +154,7 @@ pub fn attribute(
         s_real_percent: percent(parts.s),
         unknown_percent: percent(parts.unknown),
         w_real_percent: percent(w),
+        w_benchmark_percent: percent(parts.w),
         r_real_percent: 0.0,
         overfit_percent: percent(parts.overfit),
         real_percent: percent(parts.s + w),

@@ -68,10 +68,10 @@ impl Publisher {
                 write_texts(&self.dir, campaign)
             }
             Event::Profiled { round, profile } => {
-                profiles::write(&self.dir, &profiles::folder(campaign, *round), profile)
+                profiles::write(&self.dir, campaign, &profiles::folder(campaign, *round), profile)
             }
             Event::FinalProfiled { profile } => {
-                profiles::write(&self.dir, profiles::FINAL, profile)
+                profiles::write(&self.dir, campaign, profiles::FINAL, profile)
             }
             Event::Extended { .. } => {
                 // The final report is for a finished campaign, and this one continues.
@@ -112,9 +112,11 @@ pub fn rebuild(
                 start = index + 1;
             }
             Event::Profiled { round, profile } => {
-                profiles::write(dir, &profiles::folder(campaign, *round), profile)?;
+                profiles::write(dir, campaign, &profiles::folder(campaign, *round), profile)?;
             }
-            Event::FinalProfiled { profile } => profiles::write(dir, profiles::FINAL, profile)?,
+            Event::FinalProfiled { profile } => {
+                profiles::write(dir, campaign, profiles::FINAL, profile)?;
+            }
             Event::Learned { round, .. } => {
                 let summary = campaign.rounds().iter().find(|summary| summary.number == *round);
                 let target = dir.join(format!("rounds/round-{round}/artifacts/samples.csv"));
@@ -158,7 +160,7 @@ fn write_baseline(repo: &Repo, dir: &CampaignDir, campaign: &Campaign) -> Result
     if let Some(hash) = campaign.baseline().and_then(|baseline| baseline.raw.as_ref()) {
         let raw = store::get_artifact(dir, hash)?;
         table = reports::with_reported_snr(&table, &String::from_utf8_lossy(&raw));
-        files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
+        files::write_derived(&home.join("artifacts/quick_baseline.log"), &raw)?;
     }
     quick_script::write(repo, dir, campaign)?;
     files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())
@@ -196,11 +198,19 @@ fn write_round(
         {
             let raw = store::get_artifact(dir, hash)?;
             table = reports::with_reported_snr(&table, &String::from_utf8_lossy(&raw));
-            files::write_derived(&home.join("artifacts/raw_output.txt"), &raw)?;
+            files::write_derived(&home.join("artifacts").join(raw_name(campaign)), &raw)?;
         }
     }
     files::write_derived(&home.join("artifacts/benchmark.csv"), table.as_bytes())?;
     files::write_derived(&home.join("artifacts/samples.csv"), samples.as_bytes())
+}
+
+/// What the benchmark's output of a round is called; primus compares it with the baseline's.
+fn raw_name(campaign: &Campaign) -> &'static str {
+    match campaign.charter().and_then(|charter| charter.policy.baseline_round()) {
+        Some(_) => "quick_validation.log",
+        None => "raw_output.txt",
+    }
 }
 
 fn render_samples(campaign: &Campaign, records: &[Record]) -> String {

@@ -16,6 +16,8 @@ pub struct Workflow {
     pub round: &'static [Form],
     /// Its form of a profile, which `karve profile` prints; there is no file.
     pub profile: &'static [Form],
+    /// What other templates include; there is no file.
+    pub parts: &'static [Form],
 }
 
 /// A page of a workflow.
@@ -46,6 +48,7 @@ const HYPER_MLA: Workflow = Workflow {
     baseline: &[],
     round: &[],
     profile: &[form("", "hyper-mla/profile.md", include_str!("workflows/hyper-mla/profile.md.j2"))],
+    parts: &[],
 };
 
 const TRTLLM: Workflow = Workflow {
@@ -81,6 +84,7 @@ const TRTLLM: Workflow = Workflow {
         ),
     ],
     profile: &[form("", "trtllm/profile.md", include_str!("workflows/trtllm/profile.md.j2"))],
+    parts: &[],
 };
 
 const PRIMUS: Workflow = Workflow {
@@ -146,6 +150,10 @@ const PRIMUS: Workflow = Workflow {
         ),
     ],
     profile: &[form("", "primus/profile.md", include_str!("workflows/primus/profile.md.j2"))],
+    parts: &[
+        form("", "primus/audit.md", include_str!("workflows/primus/audit.md.j2")),
+        form("", "primus/results.md", include_str!("workflows/primus/results.md.j2")),
+    ],
 };
 
 const TILEGYM: Workflow = Workflow {
@@ -158,13 +166,14 @@ const TILEGYM: Workflow = Workflow {
     baseline: &[],
     round: &[],
     profile: &[],
+    parts: &[],
 };
 
 /// The templates of all workflows by name.
 pub fn templates() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORKFLOWS.iter().flat_map(|workflow| {
-        let Workflow { charter, campaign, baseline, round, profile } = workflow;
-        let forms = [charter, campaign, baseline, round, profile];
+        let Workflow { charter, campaign, baseline, round, profile, parts } = workflow;
+        let forms = [charter, campaign, baseline, round, profile, parts];
         forms.into_iter().flat_map(|forms| forms.iter()).map(|form| (form.name, form.template))
     })
 }

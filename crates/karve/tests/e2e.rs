@@ -28,6 +28,7 @@ mod disk;
 mod export;
 mod external;
 mod first_hour;
+mod forms;
 mod git_states;
 mod harness;
 mod import;

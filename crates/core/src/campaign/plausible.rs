@@ -1,7 +1,7 @@
 //! What a campaign knows about the bounds of a gain: the roofline of its cases, and the profile.
 
 use super::Campaign;
-use super::round::{RoundPhase, RoundState};
+use super::round::{RoundPhase, RoundState, RoundSummary};
 use crate::comparison::Comparison;
 use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
@@ -130,6 +130,17 @@ impl Campaign {
     pub fn standing_proof(&self) -> Option<GainProof> {
         let contract = self.charter().is_some_and(|charter| charter.contract.is_some());
         contract.then_some(GainProof::Contract)
+    }
+
+    /// What settled the doubts about a kept round; empty if nothing did.
+    pub fn settled_by(&self, round: &RoundSummary) -> Vec<GainProof> {
+        let candidate = round.candidate.as_ref();
+        let proofs = candidate.map_or_else(Vec::new, |candidate| self.proofs(candidate));
+        // Work is counted where a gain is doubted, and without a proof it is not kept.
+        match proofs.is_empty() && round.work.is_some() && round.verdict.keeps() {
+            true => vec![GainProof::Work],
+            false => proofs,
+        }
     }
 
     /// What shows that this candidate does the work.

@@ -52,6 +52,18 @@ pub enum GainProof {
     Person,
 }
 
+impl GainProof {
+    /// How it settles a doubt, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Contract => "the contract: timed calls had fresh inputs and checked outputs",
+            Self::OwnStrategy => "karve's own strategy made every change",
+            Self::Work => "its work was counted, call by call",
+            Self::Person => "a person looked at it and allowed it",
+        }
+    }
+}
+
 /// Why a gain is not believed without a proof.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "doubt", rename_all = "snake_case")]

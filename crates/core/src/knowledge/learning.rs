@@ -423,7 +423,20 @@ fn context_lines(learning: &Learning, scope: &Scope) -> String {
         "" => String::new(),
         limit => format!("\n- the kernel is limited by {limit}"),
     };
-    format!("- {}{limit}", scope.describe())
+    format!("- {}{limit}{}", scope.describe(), metric_condition(learning))
+}
+
+/// What the counters read before the change, for those that have a share of a peak.
+fn metric_condition(learning: &Learning) -> String {
+    let read = learning.moved.iter().filter_map(|moved| {
+        let mut words = moved.split_whitespace();
+        let counter = words.next().filter(|name| name.ends_with("_pct"))?;
+        Some(format!("{counter}={}", words.next()?))
+    });
+    match read.collect::<Vec<_>>().join(", ") {
+        read if read.is_empty() => read,
+        read => format!("\n- seen at {read}"),
+    }
 }
 
 /// The counters that moved, or the metric alone.

@@ -303,6 +303,13 @@ impl<'a> RequestRouter<'a> {
             self.add_reason("kernel", says);
             return Ok(vec![language]);
         }
+        // "Add configs to gelu.py" is about a kernel that exists.
+        let named = self.request.intent.split_whitespace().map(|word| word.trim_end_matches('.'));
+        if let Some(file) = named.filter(|_| kernel.is_empty()).find(|word| word.ends_with(".py")) {
+            let says = format!("{file} is named, so a kernel in {} exists", base.name);
+            self.add_reason("kernel", says);
+            return Ok(vec![language]);
+        }
         let (own, on) = (&language.name, &base.name);
         let says = format!("no kernel in {on} exists: first {on}, then {own}");
         self.add_reason("kernel", says);

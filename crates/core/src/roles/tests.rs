@@ -143,6 +143,8 @@ fn a_language_that_is_named_is_taken_and_one_built_on_another_in_two_steps() {
     // Only the second step, if the kernel of the first exists.
     check(&asked("set ENABLE_TILE=1", "sm_100", "tri"), &["tiler"], &["kernel"]);
     check(&asked("convert the Tri kernel to Tile IR", "sm_100", ""), &["tiler"], &["kernel"]);
+    let file = "Add Tile IR configs to fused_gelu.py for Blackwell";
+    check(&asked(file, "sm_100", ""), &["tiler"], &["kernel"]);
     // Tri and Tile IR together mean Tile IR.
     check(&asked("the Tri kernel with Tile IR", "sm_100", "tri"), &["tiler"], &["terminology"]);
 }

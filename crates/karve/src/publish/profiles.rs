@@ -1,8 +1,10 @@
 //! Profiles as files: `profiles/round-N_<trigger>/`, with a summary and the profiler's output.
 
-use crate::reports::profile::{KernelReport, ProfilePage, ReportFormat, render};
+use crate::reports::HiddenNames;
+use crate::reports::profile::{KernelComparison, KernelReport, ProfilePage, ReportFormat, render};
 use karve_core::campaign::Campaign;
-use karve_core::profile::{Profile, ProfileDepth};
+use karve_core::policy::Preset;
+use karve_core::profile::{KernelProfile, Profile, ProfileDepth};
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::Result;
 use karve_os::files;
@@ -22,9 +24,17 @@ pub(super) fn folder(campaign: &Campaign, round: u32) -> String {
     format!("round-{round}_{trigger}")
 }
 
-/// Writes the summary of a profile and its raw output.
-pub(super) fn write(dir: &CampaignDir, folder: &str, profile: &Profile) -> Result<()> {
+/// Writes the summary of a profile, its report in the form of the workflow, and its raw output.
+pub(super) fn write(
+    dir: &CampaignDir,
+    campaign: &Campaign,
+    folder: &str,
+    profile: &Profile,
+) -> Result<()> {
     let home = dir.join("profiles").join(folder);
+    if let Some(text) = report(campaign, profile) {
+        files::write_derived(&home.join("profile.md"), text.as_bytes())?;
+    }
     files::write_derived(&home.join("profile_summary.md"), summary(folder, profile).as_bytes())?;
     if let Some(report) = &profile.report {
         let said = report.for_brief();
@@ -39,19 +49,56 @@ pub(super) fn write(dir: &CampaignDir, folder: &str, profile: &Profile) -> Resul
     Ok(())
 }
 
-fn summary(title: &str, profile: &Profile) -> String {
+/// A profile in the form that the workflow of the preset has, compared with that of the baseline.
+fn report(campaign: &Campaign, profile: &Profile) -> Option<String> {
+    let charter = campaign.charter()?;
+    let form = match charter.policy.preset {
+        Preset::HyperMla => ReportFormat::HyperMla,
+        Preset::Trtllm => ReportFormat::Trtllm,
+        Preset::Strict | Preset::Primus | Preset::Tilegym => return None,
+    };
+    let guard = HiddenNames::in_campaign(campaign)?;
+    let first = campaign.first_profile().filter(|first| first.commit != profile.commit);
+    let shown = kernels(profile, |kernel| {
+        let same = first?.kernels.iter().find(|known| known.name == kernel.name)?;
+        Some(KernelComparison::of(same, kernel))
+    });
+    let mut kept = campaign.lineage().kept().iter();
+    let version = kept.find(|kept| kept.commit == profile.commit).map_or(0, |kept| kept.round);
+    let visible = charter.visible_cases().into_iter().filter_map(|case| campaign.case(case));
+    let configuration: Vec<(String, String)> =
+        visible.take(1).flat_map(|case| case.params.into_iter()).collect();
+    let (op, version) = (guard.clean(&charter.target.op), format!("v{version}"));
+    let page = ProfilePage {
+        title: &format!("{op} {version}"),
+        kernel: &op,
+        version: &version,
+        configuration: &configuration,
+        shown: &shown,
+        notes: &profile.notes,
+        against: first.map(|_| "v0"),
+    };
+    (!shown.is_empty()).then(|| guard.clean(&render(form, &page)))
+}
+
+/// The kernels of a profile with what limits them.
+fn kernels(
+    profile: &Profile,
+    against: impl Fn(&KernelProfile) -> Option<KernelComparison>,
+) -> Vec<KernelReport> {
     let diagnosis = profile.diagnosis.as_deref().cloned();
-    let shown: Vec<KernelReport> = profile
-        .kernels
-        .iter()
-        .zip(diagnosis.into_iter().cycle())
-        .map(|(kernel, diagnosis)| KernelReport {
-            kernel: kernel.clone(),
-            diagnosis,
-            entries: Vec::new(),
-            against: None,
-        })
-        .collect();
+    let all = profile.kernels.iter().zip(diagnosis.into_iter().cycle());
+    let all = all.map(|(kernel, diagnosis)| KernelReport {
+        kernel: kernel.clone(),
+        diagnosis,
+        entries: Vec::new(),
+        against: against(kernel),
+    });
+    all.collect()
+}
+
+fn summary(title: &str, profile: &Profile) -> String {
+    let shown = kernels(profile, |_| None);
     let mut notes = profile.notes.clone();
     notes.extend(profile.skipped.clone());
     if shown.is_empty() {

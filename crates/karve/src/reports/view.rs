@@ -8,6 +8,7 @@ mod baselines;
 mod manifest;
 mod report;
 mod round;
+mod shapes;
 mod transfer;
 
 pub(super) use manifest::manifest_page;
@@ -20,7 +21,7 @@ use karve_core::campaign::strategy::StagnationTrigger;
 use karve_core::campaign::{Campaign, RoundSummary, strategy};
 use karve_core::charter::{Branch, Charter, WorkMode};
 use karve_core::comparison::Comparison;
-use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::hypothesis::Hypothesis;
 use karve_core::integrity::AuditMode;
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::PassRates;
@@ -56,6 +57,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         so_far => view.cumulative_ratio,
         product => campaign.lineage().product(),
         inflation => view.inflation_percent.filter(|_| measured.is_some()),
+        start => with_unit(source, campaign.baseline_aggregate()),
         before => with_unit(source, before),
         after => with_unit(source, after),
         by_kept_gains => with_unit(source, campaign.aggregate()),
@@ -73,7 +75,6 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
     let plan = context! {
         open => open_directions(source),
         ideas => open_ideas(source),
-        taken => taken_directions(campaign),
         stop_rules => Serde(&charter.policy.stop),
         limits => context! {
             rounds => charter.limits.rounds,
@@ -99,6 +100,8 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         }),
         speed => figures.speed(campaign.baseline_aggregate(), campaign.aggregate_at(now)),
         remaining => report::remaining(source),
+        best_cases => shapes::best(source, &figures),
+        termination => shapes::termination(campaign),
         attribution => campaign.is_finished().then(|| report::attribution(source)),
         spent => spent_page(campaign), result, plan,
         ..charter_page(source, &figures)
@@ -137,6 +140,7 @@ pub(super) fn candidate_page(charter: &Charter, round: u32, hypothesis: &Hypothe
 fn subject_page(guard: &HiddenNames, charter: &Charter, round: u32, title: &str) -> Value {
     context! {
         number => round,
+        campaign => guard.line(&charter.name, CELL_MAX),
         title => guard.line(title, CELL_MAX),
         target => context! {
             op => guard.line(&charter.target.op, CELL_MAX),
@@ -156,10 +160,13 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
             name => source.case(case),
             median => with_unit(source, median),
             tflops => median.and_then(|median| figures.tflops(case, median)),
-            passes => figures.baseline_passes(case).map(|passes| context! {
-                forward => figures.tflops(case, passes.forward),
-                backward => figures.tflops(case, passes.backward),
-            }),
+            shape => shapes::shape(source, case),
+            rates => shapes::rates_page(shapes::pass_rates(
+                source,
+                figures,
+                case,
+                median.map(|median| (median, figures.baseline_passes(case))),
+            )),
         }
     });
     let quick = source.campaign.cases_of(CaseSet::Quick).into_iter();
@@ -190,6 +197,12 @@ fn charter_page(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Value
             weight_share => charter.audit.weight_share,
         },
         review_rule => Serde(charter.policy.review),
+        commands => context! {
+            test => cell(&charter.commands.test),
+            bench => cell(&charter.commands.bench),
+        },
+        is_called => charter.contract.is_some(),
+        first_rate => shapes::first_rate(source, figures),
         cases => cases.collect::<Vec<_>>(),
         quick => quick.map(|case| source.case(case)).collect::<Vec<_>>(),
         n_hidden => source.n_hidden(),
@@ -258,6 +271,9 @@ fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Va
         counters => counters(&first),
         rates => rates(figures.mean_and_peak(|case| figures.baseline_median(case))),
         passes => pass_page(figures, |case| figures.baseline_passes(case)),
+        aggregates => shapes::aggregates(source, figures, |case| {
+            Some((figures.baseline_median(case)?, figures.baseline_passes(case)))
+        }),
     })
 }
 
@@ -306,7 +322,13 @@ fn comparison_page(
             set => if set == Some(CaseSet::Hidden) { "hidden" } else { "visible" },
             before => with_unit(source, Some(case.parent_median)),
             after => with_unit(source, Some(case.candidate_median)),
-            passes => case.passes.map(Serde),
+            shape => shapes::shape(source, case.case),
+            rates => shapes::rates_page(shapes::pass_rates(
+                source,
+                figures,
+                case.case,
+                Some((case.candidate_median, case.passes)),
+            )),
             latency_ms => figures.case_latency_ms(case.case, case.candidate_median),
             snr_db => case.snr_db,
             estimate => Serde(case.estimate),
@@ -445,19 +467,4 @@ fn streak_action(action: StreakAction) -> &'static str {
         StreakAction::InspectCode => "inspect the generated code against a reference",
         StreakAction::CompareOrAsk => "compare with the state of the art or change the approach",
     }
-}
-
-/// The directions that were tried, with their rounds.
-fn taken_directions(campaign: &Campaign) -> Vec<Value> {
-    let rounds_of = |direction: Direction| -> Vec<u32> {
-        let rounds = campaign.rounds().iter();
-        let took = rounds.filter(|round| {
-            round.hypothesis.as_ref().is_some_and(|taken| taken.direction == direction)
-        });
-        took.map(|round| round.number).collect()
-    };
-    let all = Direction::ALL.into_iter().map(|direction| (direction, rounds_of(direction)));
-    all.filter(|(_, rounds)| !rounds.is_empty())
-        .map(|(direction, rounds)| context! { name => direction.name(), rounds })
-        .collect()
 }

@@ -1,6 +1,7 @@
 //! The example of tilegym (TileGym improve-cutile-kernel-perf), from setup to report, and every
 //! file that it leaves.
 
+use crate::e2e::forms::files_below;
 use crate::e2e::lab::Lab;
 use crate::e2e::tidy::is_tidy;
 
@@ -21,6 +22,7 @@ fn the_example_of_tilegym_follows_every_decision_rule() {
 | 4         | plain store        |   0.371000 | PASS        | keep   |
 ";
     assert_eq!(lab.read(".karve/toy/sandbox/perf_results.md"), want);
+    assert_eq!(files_below(&lab.campaign("sandbox")), ["perf_results.md"]);
     // The agent has its sandbox in every iteration, and nothing of it is committed.
     assert!(lab.read(".karve/toy/sandbox-files/ir.txt").contains("dumped IR"));
     let files = lab.git(&["ls-tree", "-r", "--name-only", "refs/karve/toy/best"]);

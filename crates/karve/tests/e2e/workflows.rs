@@ -1,6 +1,7 @@
 //! The published workflows from setup to report: a scripted agent plays the example of each, and
 //! every file that it leaves has the form of its document.
 
+use crate::e2e::forms::{files_below, form, keys};
 use crate::e2e::lab::{Lab, source};
 use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
@@ -69,11 +70,19 @@ fn knowledge_is_written(lab: &Lab) {
         "## Pitfalls",
         "## Interactions",
     ];
-    assert_eq!(headings(&gain)[1..], sections);
+    let table = "| Config | Before | After | Change |";
+    let all = |title: &str| {
+        let mut want = vec![format!("# {title}")];
+        want.extend(sections.map(str::to_owned));
+        want.insert(6, table.to_owned());
+        want
+    };
+    assert_eq!(form(&gain), all("split the rows"));
     has(
         &gain,
         &[
             "the kernel is limited by memory",
+            "- seen at dram_pct=90, memory_pct=90, occupancy_pct=20.5",
             "dram_pct 90 to 45",
             "Source type: local experiment",
             "| Config | Before | After | Change |",
@@ -81,16 +90,71 @@ fn knowledge_is_written(lab: &Lab) {
         ],
     );
     let loss = page(lab, "docs/knowledge/anti-patterns/found-toy-r2.md");
-    assert_eq!(headings(&loss)[1..], sections);
+    assert_eq!(form(&loss), all("spread the columns"));
     has(&loss, &["it is slower, although it was expected", "dram_pct 45 to 72"]);
     let index = page(lab, "docs/optimization-catalog.md");
+    assert_eq!(
+        form(&index),
+        [
+            "# Optimization catalog",
+            "## Optimizations",
+            "| ID | Optimization | Trigger Conditions | Est. Impact | Pitfalls | Detail File |",
+            "## Anti-patterns",
+            "| ID | Anti-Pattern | Failure Mode | Source | Detail File |",
+            "## Cross-reference",
+            "| Profiling metric state | Likely entries |",
+        ]
+    );
     has(
         &index,
         &[
-            "| O1 | split the rows | op toy; the kernel is limited by memory | 2.00x shown |",
+            "| O1 | split the rows | op toy; the kernel is limited by memory; seen at dram_pct=90, ",
             "| A1 | spread the columns |",
         ],
     );
+}
+
+/// The devlog's sections, fields and columns.
+const DEVLOG: [&str; 16] = [
+    "# toy: versions",
+    "## Performance",
+    "- Device:",
+    "- Clocks:",
+    "- dtype:",
+    "- Config:",
+    "- Baseline:",
+    "- Bottleneck:",
+    "## Versions",
+    "| Version | From | Change | Duration (ms) | TFLOPs | GB/s | Occupancy | TC util | vs previous \
+     | Adopted |",
+    "## Issues",
+    "- v2:",
+    "## Insights",
+    "- v1:",
+    "- v2:",
+    "## Guidance for the next version",
+];
+
+/// PROFILE and VERIFY: each profile is a report in the contract, and the new version is compared.
+fn profiles_keep_the_contract(lab: &Lab) {
+    let stages = "| Stage | Duration (us) | TC% | DRAM% | Occ% | Bottleneck | Key Issue |";
+    let of = |folder: &str, title: &str, versus: &[&str]| {
+        let path = format!("profiles/{folder}/profile.md");
+        let text = page(lab, &path);
+        let seen = headings(&text);
+        let own = [title, "### Stages"];
+        assert_eq!(seen[..2], own, "{text}");
+        assert!(seen[2].starts_with("### Bottleneck: "), "{text}");
+        assert_eq!(seen[3], "### Top 3 Opportunities (ranked by estimated impact)");
+        assert_eq!(seen[4..], *versus, "{text}");
+        has(&text, &[stages, "Root cause: "]);
+        let path = lab.campaign(&path);
+        lab.karve(&["messages", "hyper-mla/profile", "--check", path.to_str().unwrap()]).ends(0);
+        text
+    };
+    of("round-1_post_baseline", "## Profile: toy v0 | n=1", &[]);
+    let new = of("round-2_post_accept", "## Profile: toy v1 | n=1", &["### vs Baseline"]);
+    has(&new, &["| Metric | Previous | Current | Change |", "| dram_pct | 90 | 45 | -50.0% |"]);
 }
 
 #[test]
@@ -136,8 +200,12 @@ fn a_hyper_mla_campaign_leaves_what_its_document_shows() {
             "### Constraints\n- registers: at most 128 per thread (168 now)\n- occupancy: at least",
         ],
     );
+    // A version may have several changes, so the brief does not ask for a single one.
+    has(&told(1), &["Make the stated changes and no others, at most 5 parts."]);
+    profiles_keep_the_contract(&lab);
     // The devlog: a version for each round, with the counters of its profile.
     let devlog = page(&lab, "docs/kernels/toy.md");
+    assert_eq!(form(&devlog)[..DEVLOG.len()], DEVLOG);
     has(
         &devlog,
         &[
@@ -197,6 +265,33 @@ fn summary_is_written(all: &str) {
     );
 }
 
+/// All files of the workflow, with the keys of those in JSON.
+fn results_are_written(lab: &Lab) {
+    let of_workflow = files_below(&lab.campaign("results"));
+    let mut want = vec!["casebook.txt".to_owned(), "optimizations.md".to_owned()];
+    for round in 1..=4 {
+        want.extend(["benchmark.json", "md", "verify.json"].map(|n| format!("round-{round}.{n}")));
+    }
+    assert_eq!(of_workflow, want);
+    let analysis = page(lab, "profiles/round-1_post_baseline/profile.md");
+    assert_eq!(
+        headings(&analysis),
+        ["## Summary", "## Metrics", "## Findings", "## Recommendations"]
+    );
+    let json = |path: &str| -> Value { serde_json::from_str(&page(lab, path)).unwrap() };
+    let verified = json("results/round-1.verify.json");
+    assert_eq!((&verified["correct"], &verified["details"]), (&true.into(), &"passed".into()));
+    assert_eq!(keys(&verified), "correct details max_abs_diff max_rel_diff");
+    let timed = json("results/round-1.benchmark.json");
+    assert_eq!(
+        keys(&timed),
+        "benchmark_iters decision kernel_time_ms reference_time_ms speedup warmup_iters"
+    );
+    assert!((timed["kernel_time_ms"].as_f64().unwrap() - 0.075).abs() < 1e-9, "{timed}");
+    assert_eq!(timed["decision"], "USE");
+    assert_eq!(json("results/round-2.benchmark.json")["decision"], "SKIP");
+}
+
 #[test]
 fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
     let lab = lab("trtllm");
@@ -248,13 +343,7 @@ fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
         ],
     );
     has(&page(&lab, "results/round-2.md"), &["### Result\nROLLED BACK: "]);
-    let json = |path: &str| -> Value { serde_json::from_str(&page(&lab, path)).unwrap() };
-    let verified = json("results/round-1.verify.json");
-    assert_eq!((&verified["correct"], &verified["details"]), (&true.into(), &"passed".into()));
-    let timed = json("results/round-1.benchmark.json");
-    assert!((timed["kernel_time_ms"].as_f64().unwrap() - 0.075).abs() < 1e-9, "{timed}");
-    assert_eq!(timed["decision"], "USE");
-    assert_eq!(json("results/round-2.benchmark.json")["decision"], "SKIP");
+    results_are_written(&lab);
     let trace = page(&lab, "results/casebook.txt");
     assert_eq!(trace.lines().next(), Some("CASEBOOK: no-match query=\"memory\""), "{trace}");
     summary_is_written(&page(&lab, "results/optimizations.md"));

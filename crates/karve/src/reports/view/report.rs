@@ -11,6 +11,7 @@ use karve_core::attribution::{GAP_MAX_PERCENT, attribute_rounds};
 use karve_core::campaign::{CONTROL_SLOWDOWN, ControlKind, ControlResult, DeviceUse, strategy};
 use karve_core::campaign::{Campaign, RoundSummary};
 use karve_core::comparison::DeviceEstimate;
+use karve_core::integrity::{Severity, Transfer, classify};
 use karve_core::profile::Profile;
 use karve_core::spending::{AgentUsage, TurnPurpose};
 use karve_core::view::ItemView;
@@ -308,22 +309,52 @@ pub(super) fn attribution(source: &ReportSource<'_>) -> Value {
     });
     let kept = source.campaign.rounds().iter().filter(|round| round.verdict.keeps());
     let found = kept.flat_map(|round| {
+        let settled = super::round::settled_by(source, round);
+        let settled = settled.unwrap_or_else(|| "nothing, so a person should look at it".into());
         let of_round = round.findings.iter();
-        of_round.map(|found| format!("Round {}: {}", round.number, found.describe()))
+        of_round.map(move |found| {
+            let end = match found.severity {
+                Severity::Suspicious => format!("; settled by: {settled}; verdict: kept"),
+                Severity::Forbidden | Severity::Advice => String::new(),
+            };
+            format!("Round {}: {}{end}", round.number, found.describe())
+        })
     });
-    let found = found.take(FINDINGS_SHOWN).map(|line| source.line(&line, CELL_MAX));
+    let found = found.take(FINDINGS_SHOWN).map(|line| source.line(&line, PARAGRAPH_MAX));
     context! {
         rows => rows.collect::<Vec<_>>(),
         findings => found.collect::<Vec<_>>(),
         s_real => flat(done.s_real_percent),
         unknown => flat(done.unknown_percent),
         w_real => flat(done.w_real_percent),
+        w_benchmark => flat(done.w_benchmark_percent),
+        overfit => flat(done.overfit_percent),
+        rounds => rounds_by_transfer(source),
         r_real => done.r_real_percent,
         gap => flat(done.gap_percent),
         gap_max => GAP_MAX_PERCENT,
         benchmark => flat(done.benchmark_percent),
         real => flat(done.real_percent),
         verdict => done.honesty.name(),
+    }
+}
+
+/// The rounds behind each kind of gain.
+fn rounds_by_transfer(source: &ReportSource<'_>) -> Value {
+    let proof = source.campaign.standing_proof();
+    let rounds = source.campaign.rounds().iter();
+    let (kept, dropped): (Vec<_>, Vec<_>) = rounds.partition(|round| round.verdict.keeps());
+    let of = |rounds: &[&RoundSummary], wanted: Transfer| -> Vec<String> {
+        let transfer = |round: &RoundSummary| classify(&round.findings, proof).transfer();
+        let those = rounds.iter().filter(|round| transfer(round) == wanted);
+        those.map(|round| format!("round-{}", round.number)).collect()
+    };
+    context! {
+        structural => of(&kept, Transfer::AsReal),
+        weights => of(&kept, Transfer::WithAsterisk),
+        unknown => of(&kept, Transfer::Unknown),
+        overfit => of(&kept, Transfer::Overfit),
+        dropped => of(&dropped, Transfer::Overfit),
     }
 }
 

@@ -1,13 +1,14 @@
 //! What the templates show of one round.
 
+use super::shapes::aggregates;
 use super::{comparison_page, pass_page, rates, streak_action};
-use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding};
+use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding, with_unit};
 use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable, time_with_waits};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
-use karve_core::integrity::Severity;
+use karve_core::integrity::{GainProof, Severity};
 use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
@@ -57,10 +58,20 @@ pub(super) fn settled(
         counters => super::counters(&round.lesson.seen),
         sets => sets.map(|values| paragraph(&values)),
         suspicious => suspicious.collect::<Vec<_>>(),
+        settled => settled_by(source, round),
         iteration => iteration_status(&round.verdict),
         is_ineffective => is_ineffective(&round.verdict),
         ..merge_maps([change(source, round), results(source, figures, round)])
     }
+}
+
+/// What settled the suspicious findings of a round, in words; nothing if nothing did.
+pub(super) fn settled_by(source: &ReportSource<'_>, round: &RoundSummary) -> Option<String> {
+    let proofs = source.campaign.settled_by(round);
+    (!proofs.is_empty()).then(|| {
+        let all: Vec<&str> = proofs.into_iter().map(GainProof::describe).collect();
+        all.join("; ")
+    })
 }
 
 /// Who made the change: the role, where there are roles, or the agent.
@@ -280,14 +291,10 @@ fn trial_reading(source: &ReportSource<'_>, value: f64) -> String {
 fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &RoundSummary) -> Value {
     let decided = deciding(round);
     let speedup = figures.speedup(round);
-    let median = |case: usize| {
+    let reading = |case: usize| {
         let (comparison, _) = decided?;
         let of_case = comparison.cases.iter().find(|c| c.case == case)?;
-        Some(of_case.candidate_median)
-    };
-    let passes = |case: usize| {
-        let (comparison, _) = decided?;
-        comparison.cases.iter().find(|c| c.case == case)?.passes
+        Some((of_case.candidate_median, of_case.passes))
     };
     let gate = round.gate.as_ref();
     let mut earlier = source.campaign.rounds().iter().rev();
@@ -315,8 +322,17 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
             .map(|(after, before)| (after - before) * 100.0),
         speedup,
         tflops => speedup.and_then(|speedup| figures.tflops_at(speedup)),
-        rates => rates(figures.mean_and_peak(median)),
-        passes => pass_page(figures, passes),
+        rates => rates(figures.mean_and_peak(|case| reading(case).map(|(median, _)| median))),
+        passes => pass_page(figures, |case| reading(case)?.1),
+        aggregates => aggregates(source, figures, reading),
+        score => context! {
+            before => with_unit(source, source.campaign.aggregate_at(before)),
+            // Also before the round is settled, for the message of its commit.
+            after => with_unit(
+                source,
+                round.ratio().and_then(|ratio| source.campaign.aggregate_at(before * ratio)),
+            ),
+        },
         latency_ms => figures.round_latency_ms(round),
         speed => figures.speed(source.campaign.aggregate_at(before), aggregate),
     }

@@ -37,7 +37,7 @@ fn id_audit(source: &ReportSource<'_>, round: &RoundSummary) -> Vec<String> {
 fn trace(buckets: &[Bucket]) -> Option<String> {
     let trace = integrity::trace(buckets);
     let rate = trace.rate()? * 100.0;
-    let steps = format!("{} hits in {} uses ({rate:.0}%)", trace.hits, trace.uses);
+    let steps = format!("{}/{} ({rate:.0}%)", trace.hits, trace.uses);
     let each = match trace.hits {
         0 => "steps 1 to 4: forward miss, backward miss; inputs and gradients differ in every step",
         _ => "steps 1 to 4: forward miss, backward hit; the weights change between steps",
