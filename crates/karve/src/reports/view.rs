@@ -36,7 +36,7 @@ use round::hypothesis_page;
 
 /// The context of all templates about a campaign.
 pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
-    let (campaign, charter) = (source.campaign, source.charter);
+    let campaign = source.campaign;
     let (view, now) = (campaign.view(), speedup_now(source));
     let figures = ReportFigures::of(source);
     let measured = headline(source);
@@ -72,19 +72,7 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         peak_share => campaign.peak_share(),
         noise => host_noise(campaign),
     };
-    let plan = context! {
-        open => open_directions(source),
-        ideas => open_ideas(source),
-        stop_rules => Serde(&charter.policy.stop),
-        limits => context! {
-            rounds => charter.limits.rounds,
-            wall_ms => charter.limits.wall_s.map(|wall_s| wall_s.saturating_mul(1_000)),
-            usd => charter.limits.agent_usd,
-        },
-        streak => campaign.streak(),
-        baseline_number => charter.policy.baseline_number,
-        first_round => charter.policy.first_round,
-    };
+    let plan = plan_page(source);
     let rounds = campaign.rounds().iter();
     context! {
         rounds => rounds.map(|r| round::settled(source, &figures, r)).collect::<Vec<_>>(),
@@ -105,6 +93,24 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         attribution => campaign.is_finished().then(|| report::attribution(source)),
         spent => spent_page(campaign), result, plan,
         ..charter_page(source, &figures)
+    }
+}
+
+/// What is left to do, and what ends the campaign.
+fn plan_page(source: &ReportSource<'_>) -> Value {
+    let (campaign, charter) = (source.campaign, source.charter);
+    context! {
+        open => open_directions(source),
+        ideas => open_ideas(source),
+        stop_rules => Serde(&charter.policy.stop),
+        limits => context! {
+            rounds => charter.limits.rounds,
+            wall_ms => charter.limits.wall_s.map(|wall_s| wall_s.saturating_mul(1_000)),
+            usd => charter.limits.agent_usd,
+        },
+        streak => campaign.streak(),
+        baseline_number => charter.policy.baseline_number,
+        first_round => charter.policy.first_round,
     }
 }
 

@@ -152,10 +152,10 @@ fn has_manifest(example: &Example) {
     ] {
         assert!(manifest.contains(&format!("\n{key}")), "no {key} in {manifest}");
     }
-    let of_document = "target_op target_backend target_lang target_gpu execution_mode project_skill \
-                       performance_target primary_metric target_shapes kernel_source test_command \
-                       benchmark_command quick_command representative_shapes git_commit git_branch \
-                       max_iterations created";
+    let of_document = "target_op target_backend target_lang target_gpu execution_mode \
+                       project_skill performance_target primary_metric target_shapes \
+                       kernel_source test_command benchmark_command quick_command \
+                       representative_shapes git_commit git_branch max_iterations created";
     let keys: Vec<&str> =
         manifest.lines().filter_map(|line| line.split_once(':')).map(|(k, _)| k).collect();
     for key in of_document.split_whitespace() {
