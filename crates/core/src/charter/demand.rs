@@ -54,6 +54,7 @@ mod tests {
             let (work, bytes) = want;
             assert_eq!(charter.demand(&case), Some(CallDemand { work, bytes }));
         };
+        charter.metric.work = None;
         assert!(!charter.declares_work());
         charter.metric.work = Some("2*M".into());
         assert!(charter.declares_work());
