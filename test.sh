@@ -196,7 +196,8 @@ landing() {
     step build cargo test --workspace --locked --no-run
     step tools await_tools
     step book book
-    step test cargo test --workspace --locked
+    # Tests wait for processes and clocks: one more than the CPUs keeps these busy.
+    step test env RUST_TEST_THREADS="$(($(nproc) + 1))" cargo test --workspace --locked
     step rules cargo test -p karve --bench rules --locked
     step brief-size cargo test -p karve --bench brief --locked
     step clients testing/mcp.sh "$PWD/target/debug/karve" "$PWD/target/clients"

@@ -65,7 +65,8 @@ import re
 const DEFINITION: &str = r#"{"name": "scale", "op_type": "norm", "axes": {"batch": {"type": "var"},
 "hidden": {"type": "const", "value": 64}}, "inputs": {"x": {"shape": ["batch", "hidden"],
 "dtype": "bfloat16"}, "eps": {"shape": null, "dtype": "float32"}}, "outputs": {"y": {"shape":
-["batch", "hidden"], "dtype": "bfloat16"}}, "reference": "import torch\n\ndef run(x, eps):\n    return x * eps\n"}"#;
+["batch", "hidden"], "dtype": "bfloat16"}},
+"reference": "import torch\n\ndef run(x, eps):\n    return x * eps\n"}"#;
 
 const WORKLOAD: &str = r#"{"definition": "scale", "workload": {"uuid": "a", "axes": {"batch": 7},
 "inputs": {"x": {"type": "random"}, "eps": {"type": "scalar", "value": 1e-5}}}}"#;
@@ -89,9 +90,12 @@ input_names = ['x']
 \"multi_init_configs\": [{}, {}], \"multi_shared_configs\": [{}, {}]}
 ";
 
-const PROBLEM: &str = r#"@@ 2026-1/problems.jsonl
-{"task_id": "CUDA/31", "schema_version": 2, "prompt": "Add.", "context_files": [{"path": "a.h", "content": "void add();"}], "test_files": [{"path": "test/main.cu", "content": "int main() {}"}], "build_command": "nvcc -o test.out solution.cu", "test_command": "./test.out", "benchmark_command": "./test.out --perf", "timeout_seconds": 60.0, "baseline_solution": {"type": "file", "files": [{"path": "solution.cu", "content": "x"}]}}
-"#;
+const PROBLEM: &str = r#"{"task_id": "CUDA/31", "schema_version": 2, "prompt": "Add.",
+"context_files": [{"path": "a.h", "content": "void add();"}],
+"test_files": [{"path": "test/main.cu", "content": "int main() {}"}],
+"build_command": "nvcc -o test.out solution.cu", "test_command": "./test.out",
+"benchmark_command": "./test.out --perf", "timeout_seconds": 60.0,
+"baseline_solution": {"type": "file", "files": [{"path": "solution.cu", "content": "x"}]}}"#;
 
 const PROGRAM: &str = "import os
 # EVOLVE-BLOCK-START
@@ -129,16 +133,17 @@ pub(super) fn task_seeds() -> Vec<Vec<u8>> {
             "tolerance": {"max_atol": 0.001, "max_rtol": 0.02}}"#
         )
     );
+    let problem = format!("@@ 2026-1/problems.jsonl\n{}\n", line(PROBLEM));
     let research = "@@ a/program.md\nGo on.\n@@ a/train.py\nprint(1)\n@@ a/prepare.py\nx = 1\n";
     let evaluator = "@@ c/evaluator.py\ndef evaluate(program_path):\n    return {'score': 1.0}\n";
     let evolve = format!(
         "{evaluator}@@ c/initial_program.py\n{PROGRAM}@@ c/config.yaml\nevaluator:\n  timeout: 9\n"
     );
     let shinka = format!(
-        "@@ c/evaluate.py\ndef main(program_path, results_dir):\n    pass\n@@ c/initial.py\n{PROGRAM}"
+        "@@ c/evaluate.py\ndef main(program, results):\n    pass\n@@ c/initial.py\n{PROGRAM}"
     );
     let texts =
-        [MODEL, MODEL, CONTEST, &flashinfer, &sol, ROBUST, PROBLEM, research, &evolve, &shinka];
+        [MODEL, MODEL, CONTEST, &flashinfer, &sol, ROBUST, &problem, research, &evolve, &shinka];
     let operator = OPERATOR.replace("@RULE@", &"#".repeat(100));
     texts
         .into_iter()
