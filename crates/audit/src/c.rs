@@ -170,6 +170,7 @@ fn directive(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
         "attribute_specifier" | "attribute_declaration" | "attribute" => {
             for word in tree.find(node, &["identifier"]) {
                 hook(tree.text(word), line, reading);
+                promise(tree.text(word), line, reading);
             }
             let weak = tree
                 .find(node, &["identifier"])
@@ -213,6 +214,9 @@ fn macro_text(text: &str, line: u32, reading: &mut FileFacts) {
         };
         reading.note_name(LanguageFamily::C, found, line);
         hook(word, line, reading);
+        if code.contains("attribute") || code.contains("[[") {
+            promise(word, line, reading);
+        }
     }
     reading.note_string(LanguageFamily::C, &code, line);
     if code.contains("asm") {
@@ -248,6 +252,14 @@ fn without_comments(text: &str) -> String {
     }
     code.push_str(rest);
     code.split("//").next().unwrap_or_default().to_owned()
+}
+
+/// Attributes by which a compiler may use the result of an earlier call.
+fn promise(word: &str, line: u32, reading: &mut FileFacts) {
+    if ["pure", "const", "reproducible", "unsequenced"].contains(&word.trim_matches('_')) {
+        let what = format!("attribute `{word}`: a result of an earlier call may be used again");
+        reading.note("replay", word, line, what);
+    }
 }
 
 fn hook(word: &str, line: u32, reading: &mut FileFacts) {
@@ -309,7 +321,10 @@ fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
                 reading.note_number(tree.text(value), line);
             }
         }
-        "binary_expression" => compared(tree, node, reading),
+        "binary_expression" => {
+            compared(tree, node, reading);
+            before_array(tree, node, reading);
+        }
         "init_declarator" | "enumerator" | "assignment_expression" => constant(tree, node, reading),
         "field_expression" => {
             let field = tree.child_text(node, "field");
@@ -337,6 +352,33 @@ fn definition(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let name = declarator.filter(|_| !hidden && tree.enclosing(node, &own).is_none());
     if let Some(name) = name.and_then(|name| declared(tree, name)) {
         reading.note_definition(name, tree.line(node));
+    }
+}
+
+/// What lies before an array of the caller: `(double *)x - 2`.
+fn before_array(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
+    let is_offset = tree.child_text(node, "operator") == "-"
+        && tree.child(node, "right").is_some_and(|right| tree.kind(right) == "number_literal");
+    let mut left = tree.child(node, "left").filter(|_| is_offset);
+    while let Some(inner) = left.filter(|left| tree.kind(*left) == "cast_expression") {
+        left = tree.child(inner, "value");
+    }
+    let (Some(left), Some(function)) = (left, tree.enclosing(node, &["function_definition"]))
+    else {
+        return;
+    };
+    let is_array = |param: NodeIndex| {
+        let declared = tree.child_text(param, "declarator");
+        declared.contains(['*', '['])
+            && declared
+                .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+                .any(|word| word == tree.text(left))
+    };
+    if tree.kind(left) == "identifier"
+        && tree.find(function, &["parameter_declaration"]).any(is_array)
+    {
+        let what = format!("`{}` is before an array of the caller", tree.excerpt(node));
+        reading.note("replay", "before", tree.line(node), what);
     }
 }
 

@@ -29,6 +29,7 @@ mod rust;
 mod rust_flow;
 mod same_code;
 mod set_up;
+mod shadowing;
 mod signature;
 mod state;
 mod steering;

@@ -1,9 +1,9 @@
 //! C before it is parsed: what its directives take in or ask for, the names that macros paste
 //! together, and assembly with the text of its macros.
 
-use super::asm_reads;
 use super::names::{LanguageFamily, NameUse, is_listed};
 use super::reading::{AsmScope, FileFacts};
+use super::{asm_reads, shadowing};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -208,6 +208,7 @@ fn read_directive(text: &str, line: u32, macros: &mut Macros, reading: &mut File
         }
         "define" => {
             macros.define(rest);
+            shadowing::in_macro(rest, line, reading);
             asked(rest, line, reading);
         }
         _ => asked(rest, line, reading),

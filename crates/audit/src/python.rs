@@ -6,6 +6,7 @@ use super::preprocessor;
 use super::python_flow;
 use super::reading::FileFacts;
 use super::reflection;
+use super::shadowing;
 use super::tree::{AuditLanguage, NodeIndex, SyntaxTree};
 use super::unwritten;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub(super) fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut File
         embedded(tree, node, weights, reading);
         reflection::read(tree, node, &names, reading);
     }
+    shadowing::in_python(tree, reading);
     unwritten::examine(tree, reading);
     python_flow::examine(tree, weights, reading);
 }

@@ -252,9 +252,18 @@ pub(super) fn returns(tree: &SyntaxTree<'_>, names: &PythonNames<'_>) -> BTreeMa
     found
 }
 
+/// Whether an attribute is a function of a library that keeps no state: `np.add`.
+fn is_library(tree: &SyntaxTree<'_>, names: &PythonNames<'_>, node: NodeIndex) -> bool {
+    let path = (tree.kind(node) == "attribute").then(|| names.resolved(tree, node)).flatten();
+    let parts = path.as_deref().and_then(|path| path.split_once('.'));
+    parts.is_some_and(|(module, name)| {
+        ["numpy", "math", "torch"].contains(&module) && !name.contains('.')
+    })
+}
+
 /// Names outside of functions that are views or methods of others: `keys = seen.keys()`.
 pub(super) fn views(tree: &SyntaxTree<'_>) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let (names, mut found) = (PythonNames::of(tree), Vec::new());
     for node in tree.find(0, &["assignment"]) {
         if tree.enclosing(node, &["function_definition", "lambda"]).is_some() {
             continue;
@@ -262,7 +271,8 @@ pub(super) fn views(tree: &SyntaxTree<'_>) -> Vec<(String, String)> {
         let Some((left, right)) = tree.sides(node) else {
             continue;
         };
-        let views = tree.find(right, &["attribute", "subscript", "call"]).filter(|of| {
+        let own = tree.find(right, &["attribute", "subscript", "call"]);
+        let views = own.filter(|of| !is_library(tree, &names, *of)).filter(|of| {
             let method = tree.child_text(*of, "attribute");
             let partial = tree.child_text(*of, "function").ends_with("partial");
             is_changing(method)

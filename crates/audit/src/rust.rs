@@ -4,6 +4,7 @@ use super::asm_reads;
 use super::names::{LanguageFamily, NameUse};
 use super::reading::{AsmScope, FileFacts};
 use super::rust_flow;
+use super::shadowing;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeMap;
 
@@ -109,6 +110,7 @@ fn path(
 
 fn expression(tree: &SyntaxTree<'_>, node: NodeIndex, reading: &mut FileFacts) {
     let line = tree.line(node);
+    shadowing::in_rust(tree, node, reading);
     match tree.kind(node) {
         "string_literal" | "raw_string_literal" => {
             reading.note_string(LanguageFamily::Rust, tree.text(node), line);

@@ -46,8 +46,28 @@ const VIEWS: [&str; 10] = [
 const COMPARES: [&str; 6] =
     ["array_equal", "array_equiv", "allclose", "isclose", "equal", "not_equal"];
 
+/// Reductions leave out the elements that `where` leaves out.
+const REDUCTIONS: [&str; 9] = ["sum", "mean", "min", "max", "std", "var", "all", "any", "prod"];
+
+/// Whether a function of NumPy writes only some elements of a new array.
+fn leaves_out(tree: &SyntaxTree<'_>, call: NodeIndex) -> bool {
+    let has = |name: &str| {
+        let arguments = tree.find(call, &["keyword_argument"]);
+        let mut own = arguments.filter(|node| {
+            let list = tree.parent(*node);
+            list.and_then(|list| tree.parent(list)) == Some(call)
+        });
+        own.any(|node| tree.child_text(node, "name") == name)
+    };
+    has("where") && !has("out") && !REDUCTIONS.contains(&callee(tree, call))
+}
+
 /// Scans the functions of a file.
 pub(super) fn examine(tree: &SyntaxTree<'_>, reading: &mut FileFacts) {
+    for node in tree.find(0, &["call"]).filter(|node| leaves_out(tree, *node)) {
+        let what = format!("`{}` leaves elements unwritten", tree.excerpt(node));
+        reading.note("replay", "where", tree.line(node), what);
+    }
     for node in tree.find(0, &["call"]).filter(|node| allocates(tree, *node)) {
         let line = tree.line(node);
         let found = match read_as(tree, node) {

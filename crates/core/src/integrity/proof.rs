@@ -34,8 +34,8 @@ pub fn has_ghost(findings: &[AuditFinding]) -> bool {
 
 /// The rule that finds buffers which outlive a call.
 const BUFFER_RULE: &str = "static-buffer";
-/// The rule that finds output.
-const PRINTS_RULE: &str = "prints";
+/// Rules that find what may change the figures of a benchmark: output, and names that it uses.
+const OUTPUT_RULES: [&str; 2] = ["prints", "shadowing"];
 
 /// What shows that a candidate did the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,7 +73,8 @@ pub enum GainDoubt {
         /// The finding, in one line.
         finding: String,
     },
-    /// The change prints, and the benchmark's figures are read from what is printed.
+    /// The change prints, and the benchmark's figures are read from what is printed; or it changes
+    /// the meaning of names that the benchmark uses.
     Output {
         /// The finding, in one line.
         finding: String,
@@ -110,7 +111,7 @@ impl GainDoubt {
         match self {
             Self::State { finding } => format!("state outlives a call: {finding}"),
             Self::Output { finding } => {
-                format!("what it prints could pass for the benchmark's figures: {finding}")
+                format!("the benchmark's figures could be its own: {finding}")
             }
             Self::Ratio { ratio } => {
                 format!("{ratio:.1}x in one round is above {ROUND_RATIO_MAX:.0}x")
@@ -151,9 +152,9 @@ pub fn state_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
     Some(GainDoubt::State { finding: first.describe() })
 }
 
-/// The first place where a change prints.
+/// The first place where a change prints, or changes the meaning of names that a benchmark uses.
 pub fn output_in(findings: &[AuditFinding]) -> Option<GainDoubt> {
-    let first = findings.iter().find(|finding| finding.rule == PRINTS_RULE)?;
+    let first = findings.iter().find(|finding| OUTPUT_RULES.contains(&finding.rule.as_str()))?;
     Some(GainDoubt::Output { finding: first.describe() })
 }
 
