@@ -80,7 +80,7 @@ async def drive(client):
     assert [one["kept"] for one in rounds] == [True, False, False], rounds
     now = await turn(client, "propose", exhausted="nothing is left")
     assert now["turn"] == "finished", now
-    print("driven", WAY, f"{now['speedup']:.2f}x")
+    print("driven", WAY, f"{now['speedup_over_original']:.2f}x")
 
 
 async def over_stdio():
