@@ -201,19 +201,21 @@ fn a_buffer_where_work_is_not_counted_is_not_kept_whatever_else_changes() {
 }
 
 #[test]
-fn a_change_that_prints_is_not_kept_on_the_word_of_the_benchmark() {
-    let mut script = by_agent(&[2.0]);
-    script.findings = vec![AuditFinding {
-        rule: "prints".into(),
-        severity: Severity::Suspicious,
-        bucket: None,
-        file: "kernel.c".into(),
-        line: 2,
-        what: "printf".into(),
-    }];
-    let (campaign, _) = play(&script);
-    let why = campaign.round_view(&campaign.rounds()[0]).why;
-    assert!(why.starts_with("not proven: what it prints could pass for"), "{why}");
+fn a_change_that_prints_or_shadows_is_not_kept_on_the_word_of_the_benchmark() {
+    for rule in ["prints", "shadowing"] {
+        let mut script = by_agent(&[2.0]);
+        script.findings = vec![AuditFinding {
+            rule: rule.into(),
+            severity: Severity::Suspicious,
+            bucket: None,
+            file: "kernel.c".into(),
+            line: 2,
+            what: "printf".into(),
+        }];
+        let (campaign, _) = play(&script);
+        let why = campaign.round_view(&campaign.rounds()[0]).why;
+        assert!(why.starts_with("not proven: the benchmark's figures could be its own"), "{why}");
+    }
 }
 
 #[test]
