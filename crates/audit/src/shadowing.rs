@@ -1,5 +1,5 @@
-//! Names that a harness uses, and to which a kernel gives another meaning: a benchmark that includes a
-//! header or imports everything reads its clock through them.
+//! Names that a harness uses, and to which a kernel gives another meaning. A benchmark that
+//! includes a header or imports everything reads its clock through them.
 //!
 //! ```text
 //! #define tv_nsec tv_nsec / 4      what the benchmark reads from its clock is a fourth
