@@ -1,8 +1,7 @@
 //! Assembly that takes a value from where it did not put one: a register that nothing wrote, or an
 //! output that no instruction sets. What an earlier call left there is state.
 
-use super::preprocessor::strings_of;
-use super::symbols::assembly;
+use super::asm_text::{assembly, strings_of};
 use std::collections::BTreeSet;
 
 /// Statements of one piece of assembly that are read.

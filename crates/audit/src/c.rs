@@ -1,10 +1,11 @@
 //! C, C++ and CUDA: names, macros, pragmas, attributes and inline assembly.
 
 use super::asm_reads;
-use super::c_flow;
+use super::asm_text::strings_of;
+use super::c_flow::{self, declared};
 use super::kept_state;
 use super::names::{LanguageFamily, NameUse, is_listed};
-use super::preprocessor::{self, strings_of};
+use super::preprocessor;
 use super::reading::{FileFacts, RuleMatch};
 use super::tree::{self, AuditLanguage, NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
@@ -87,12 +88,6 @@ fn is_prototype(tree: &SyntaxTree<'_>, declarator: NodeIndex) -> bool {
     let mut inner = tree.within(declarator).map(|node| tree.kind(node));
     inner.find(|kind| ["function_declarator", "init_declarator"].contains(kind))
         == Some("function_declarator")
-}
-
-/// The name that a declarator declares.
-pub(super) fn declared<'a>(tree: &SyntaxTree<'a>, declarator: NodeIndex) -> Option<&'a str> {
-    let name = tree.find(declarator, &["identifier", "field_identifier"]).next()?;
-    Some(tree.text(name))
 }
 
 fn name(

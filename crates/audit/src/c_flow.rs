@@ -1,11 +1,10 @@
 //! C, C++ and CUDA: functions, broken down for `flow`.
 
 use super::addresses::AddressPaths;
-use super::c::declared;
-use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::analyzed::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::is_whole;
-use super::python_state::pass_on;
+use super::passing::pass_on;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -464,4 +463,10 @@ fn is_atomic_change(name: &str) -> bool {
     let changes = ["fetch", "exchange", "swap", "test_and_set"];
     of_atomics.iter().any(|start| name.starts_with(start))
         && changes.iter().any(|part| name.contains(part))
+}
+
+/// The name that a declarator declares.
+pub(super) fn declared<'a>(tree: &SyntaxTree<'a>, declarator: NodeIndex) -> Option<&'a str> {
+    let name = tree.find(declarator, &["identifier", "field_identifier"]).next()?;
+    Some(tree.text(name))
 }

@@ -1,7 +1,8 @@
 //! Results that outlive a call in the caller's memory: an output that a function compares before it
 //! writes it holds what an earlier call left there.
 
-use super::flow::{AnalyzedFile, FunctionFlow};
+use super::analyzed::AnalyzedFile;
+use super::flow::FunctionFlow;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,23 +4,30 @@
 //! it and the parent does not, or has fewer. The files are never run, built or trusted.
 
 mod addresses;
+mod analyzed;
 mod asm_bytes;
 mod asm_reads;
+mod asm_text;
 mod build_files;
 mod c;
 mod c_flow;
 mod caller_memory;
 mod copies;
+mod data_flow;
 mod flow;
 mod groups;
 mod highlight;
 mod kept_state;
+mod keyed;
 mod memo;
 mod names;
 mod numbers;
+mod outliving;
+mod passing;
 mod preprocessor;
 mod python;
 mod python_flow;
+mod python_names;
 mod python_state;
 mod reading;
 mod reflection;

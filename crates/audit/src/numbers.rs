@@ -2,7 +2,7 @@
 //! a function or a macro of the file that returns one. However it is mixed afterwards, it still
 //! identifies the input.
 
-use super::flow::{AnalyzedFile, AnalyzedFunction, Taint};
+use super::analyzed::{AnalyzedFile, AnalyzedFunction, Taint};
 use super::names::is_listed;
 use super::tree::{NodeIndex, SyntaxTree};
 

@@ -1,6 +1,7 @@
 //! C before it is parsed: what its directives take in or ask for, the names that macros paste
 //! together, and assembly with the text of its macros.
 
+use super::asm_text::{quoted, strings_of};
 use super::names::{LanguageFamily, NameUse, is_listed};
 use super::reading::{AsmScope, FileFacts};
 use super::{asm_reads, shadowing};
@@ -34,22 +35,6 @@ fn is_asm_head(text: &str) -> bool {
     let is_more =
         |word: &&str| ["volatile", "__volatile__", "__volatile", "goto", "inline"].contains(word);
     words.by_ref().find(|word| !is_more(word)).is_some_and(|word| ASM.contains(&word))
-}
-
-/// The strings of a text, with nothing between them but quotes and blanks; of assembly, only they
-/// are code.
-pub(super) fn strings_of(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('"') {
-        if !rest[..at].trim().is_empty() && !out.is_empty() {
-            out.push_str("\"\\n\"");
-        }
-        let (string, after) = rest[at..].split_at(quoted(&rest[at..]));
-        out.push_str(string);
-        rest = after;
-    }
-    out
 }
 
 fn is_word(c: char) -> bool {
@@ -171,21 +156,6 @@ fn next_token(text: &str) -> (&str, &str) {
         c => c.len_utf8(),
     };
     text.split_at(length)
-}
-
-/// The length of the string at the start of a text.
-fn quoted(text: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            '\n' => return at,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 fn read_directive(text: &str, line: u32, macros: &mut Macros, reading: &mut FileFacts) {

@@ -1,10 +1,11 @@
 //! Python: functions, broken down for `flow`.
 
-use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::analyzed::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{LanguageFamily, NameUse, is_hash, is_listed, known, suggests};
 use super::numbers::is_size;
-use super::python::{PythonNames, arguments};
-use super::python_state::{add_stores, note_imported, pass_on, returns, stateful, targets, views};
+use super::passing::pass_on;
+use super::python_names::{PythonNames, arguments};
+use super::python_state::{add_stores, note_imported, returns, stateful, targets, views};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::BTreeSet;

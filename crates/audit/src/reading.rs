@@ -2,8 +2,8 @@
 
 use super::AuditContext;
 use super::asm_bytes;
+use super::asm_text::assembly;
 use super::names::{LanguageFamily, NameContext, NameUse, in_text, is_reference, known, suggests};
-use super::symbols::assembly;
 use super::tree::excerpt;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! or may write an array, and memory beyond it.
 
 use super::names::is_listed;
-use super::python::{PythonNames, arguments};
+use super::python_names::{PythonNames, arguments};
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 

@@ -1,7 +1,7 @@
 //! Rust: functions, broken down for `flow`.
 
 use super::addresses::AddressPaths;
-use super::flow::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
+use super::analyzed::{AddressAliases, AnalyzedFile, AnalyzedFunction, Grammar};
 use super::names::{is_hash, is_listed, word_list};
 use super::numbers::callee;
 use super::reading::FileFacts;

@@ -9,8 +9,9 @@
 //! sizes, so it cannot tell calls apart and carries no result. Everything else that a function
 //! writes and decides on may.
 
-use super::flow::{AnalyzedFile, FunctionFlow};
-use super::memo::DataFlow;
+use super::analyzed::AnalyzedFile;
+use super::data_flow::{DataFlow, is_extent};
+use super::flow::FunctionFlow;
 use super::names::is_listed;
 use super::numbers::callee;
 use super::tree::{NodeIndex, SyntaxTree};
@@ -31,9 +32,6 @@ const LEAVES: [&str; 7] = [
     "continue_statement",
     "raise_statement",
 ];
-/// What can be asked about a tensor without looking at its elements.
-const EXTENTS: [&str; 8] = ["size", "shape", "dtype", "ndim", "device", "len", "numel", "is_empty"];
-
 /// What makes an array larger, and what can be done with one without changing its extent.
 const GROWS: [&str; 4] = ["resize", "reserve", "resize_with", "reserve_exact"];
 const ELEMENTS: [&str; 4] = ["iter", "iter_mut", "chunks_exact", "chunks_exact_mut"];
@@ -347,18 +345,4 @@ fn touches_nothing_before(
             && !is_extent(tree, node)
     };
     end > branch && !tree.within(body).take_while(|node| *node < end).any(touched)
-}
-
-/// Whether only the extents or the type of a tensor are asked for.
-pub(super) fn is_extent(tree: &SyntaxTree<'_>, tensor: NodeIndex) -> bool {
-    let Some(parent) = tree.parent(tensor) else {
-        return false;
-    };
-    let asked = match tree.kind(parent) {
-        "attribute" => tree.child_text(parent, "attribute"),
-        "field_expression" => tree.child_text(parent, "field"),
-        "argument_list" | "arguments" => tree.parent(parent).map_or("", |call| callee(tree, call)),
-        _ => "",
-    };
-    EXTENTS.contains(&asked) || tree.enclosing(tensor, &["sizeof_expression"]).is_some()
 }

@@ -6,8 +6,9 @@
 //! if (++calls > 20)           tells the first calls from later ones
 //! ```
 
-use super::flow::{AnalyzedFile, AnalyzedFunction, FunctionFlow};
-use super::memo::BRANCHES;
+use super::analyzed::{AnalyzedFile, AnalyzedFunction};
+use super::data_flow::BRANCHES;
+use super::flow::FunctionFlow;
 use super::numbers::callee;
 use super::reading::FileFacts;
 use super::set_up;

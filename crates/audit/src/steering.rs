@@ -1,8 +1,9 @@
 //! What decides in a function besides the state that it names itself: what other functions return
 //! from state, what other files write, and where memory happens to lie.
 
-use super::flow::{AnalyzedFile, FunctionFlow, PASSES};
-use super::memo::first_set;
+use super::analyzed::{AnalyzedFile, PASSES};
+use super::data_flow::first_set;
+use super::flow::FunctionFlow;
 use super::names::is_listed;
 use super::numbers::{callee, is_alignment};
 use super::reading::FileFacts;

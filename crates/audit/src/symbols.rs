@@ -1,5 +1,6 @@
 //! Symbols that a kernel must not define: those of the C library, and any in inline assembly.
 
+use super::asm_text::assembly;
 use super::names::is_listed;
 use super::reading::{AsmScope, FileFacts};
 
@@ -42,23 +43,4 @@ impl FileFacts {
             self.note("patching", name, line, format!("`{name}` of the C library is defined"));
         }
     }
-}
-
-/// The text of assembly: adjacent strings are one, and escapes are what they stand for.
-pub(super) fn assembly(text: &str) -> String {
-    let text = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "'");
-    let mut joined = String::with_capacity(text.len());
-    let mut pieces = text.split('"').peekable();
-    let mut inside = false;
-    while let Some(piece) = pieces.next() {
-        // What stands between two strings, if it is nothing.
-        if inside || !piece.trim().is_empty() || pieces.peek().is_none() {
-            if !inside && !joined.is_empty() {
-                joined.push('"');
-            }
-            joined.push_str(piece);
-        }
-        inside = !inside;
-    }
-    joined
 }

@@ -3,9 +3,19 @@
 //! karve owns every figure. The published documents compute theirs by hand and are off in the
 //! third decimal here and there; the tests name those places.
 
-use crate::charter::Metric;
+use crate::charter::{Better, Metric};
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
+
+impl Better {
+    /// A reading in the project's metric: readings are stored so that lower is better.
+    pub fn as_metric(self, reading: f64) -> f64 {
+        match self {
+            Self::Lower => reading,
+            Self::Higher => 1.0 / reading,
+        }
+    }
+}
 
 /// Combined Step of a forward and a backward rate: `6/(2/fwd + 4/bwd)`, same unit.
 pub fn combined_step(forward: f64, backward: f64) -> f64 {

@@ -26,10 +26,12 @@
 
 mod call;
 mod candidate;
+mod change;
 mod compare;
 mod detached;
 mod history;
 mod memory;
+mod objects;
 mod patch;
 mod refs;
 mod scratch;
@@ -45,15 +47,13 @@ use karve_os::sandbox::Checkout;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use candidate::{
-    CandidateCommit, CandidateFilter, ChangeRefusal, FILE_BYTES_MAX, RefusedChange,
-};
+pub use candidate::{CandidateCommit, CandidateFilter, RefusedChange};
+pub use change::{ChangeKind, ChangeRefusal, FILE_BYTES_MAX, WorktreeChange};
 pub use detached::HistoryAccess;
 pub use history::{FileStat, PatchResult, TreeEntry, reads_answer};
 pub use patch::PatchedTree;
 pub use refs::ExpectedRef;
 pub use start::{CheckoutHead, GitVersion, NewFile, init_with, version};
-pub use survey::{ChangeKind, WorktreeChange};
 pub use transfer::mirror;
 
 /// The full name of a git object, in lower-case hexadecimal digits.

@@ -6,7 +6,7 @@
 //! sides     revisions, worktrees or commands ──▶ two arms that can be timed
 //! record    every measured block, saved to a file and loaded again
 //! baselines ours against every baseline of a project
-//! account   whether a saved bench is consistent
+//! account   reading a saved bench, and whether it is consistent
 //! view      the result as plain data: text, Markdown, plots and JSON come from here
 //! noise     the A/A test: the smallest difference this host can show, and what would help
 //! ```

@@ -30,6 +30,7 @@ pub mod names;
 pub mod new;
 pub mod noise;
 pub mod profile;
+mod project_files;
 pub mod reap;
 pub mod relay;
 pub mod remote;

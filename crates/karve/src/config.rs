@@ -9,6 +9,7 @@
 //! in `charter_of` and the modules next to it. The first error is reported, with its line.
 
 mod agenda;
+mod agent_file;
 mod agents;
 mod api_table;
 mod audit;
@@ -36,9 +37,9 @@ mod source;
 mod tests;
 mod values;
 
-pub use api_table::PriceSetting;
+pub use agent_file::PriceSetting;
 pub use cases::{CASES_MAX, case_of};
-pub use change::{as_toml, with_key};
+pub use change::{as_toml, check, with_key};
 pub use commands::PROFILE_AUTO;
 pub use metric::unit_in;
 pub use naming::{TILEGYM_BRANCH, campaign_name};

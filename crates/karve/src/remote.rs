@@ -19,6 +19,7 @@
 
 mod command;
 pub mod engine;
+mod engines;
 pub mod exec;
 mod far_state;
 mod held;

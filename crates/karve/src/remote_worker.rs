@@ -5,6 +5,7 @@
 
 mod campaign;
 mod commands;
+mod tools;
 mod tuner;
 
 use crate::remote::wire::{

@@ -9,7 +9,6 @@
 //! in `crate::workflows`.
 
 mod benchmark_csv;
-mod contract;
 mod figures;
 mod findings;
 pub mod profile;

@@ -16,6 +16,7 @@ mod draw;
 mod evidence;
 mod model;
 mod state;
+mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;

@@ -14,6 +14,8 @@
 mod book;
 #[path = "tidy/coverage.rs"]
 mod coverage;
+#[path = "tidy/cycles.rs"]
+mod cycles;
 #[path = "tidy/house.rs"]
 mod house;
 #[path = "tidy/notices.rs"]

@@ -39,6 +39,7 @@ mod fork_server;
 mod launch;
 mod line;
 mod namespace;
+mod permissions;
 mod piped;
 mod readable;
 mod ruleset;
@@ -70,9 +71,7 @@ pub use self::affinity::AffinityGuard;
 pub use self::capture::{CapturedOutput, OutputTap};
 pub use self::child_process::{ChildProcess, ReceiveResult, StopResult};
 pub use self::cleanup::{CleanupProcess, Reaper, start_detached};
-pub use self::confinement::{
-    CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, ResourceLimits,
-};
+pub use self::confinement::{Confinement, ConfinementSupport, EnvPolicy};
 pub use self::excerpt::excerpt;
 pub use self::exit::{ExceededLimit, Exit};
 pub use self::fork_server::ForkServer;
@@ -80,6 +79,7 @@ pub use self::namespace::{
     BindMount, MountAccess, NamespaceSandbox, NamespaceView, OverlayDir, has_accelerators,
     is_accelerator,
 };
+pub use self::permissions::{CommandPermissions, ResourceLimits};
 pub use self::piped::{PipedProcess, ProcessPipes};
 pub use self::readable::{DeviceAccess, ReadableTree};
 pub use self::stop::StopFlag;

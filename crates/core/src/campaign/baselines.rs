@@ -2,7 +2,7 @@
 //! original before the first round, and against the final kernel after the last.
 
 use super::left::left;
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::{
     Campaign, CampaignPhase, DuelLeft, DuelName, Event, MeasureStep, ProcessAge, Step, StopReason,
 };

@@ -1,6 +1,6 @@
 //! Best of several: the variants of a round, from the first one implemented to the one chosen.
 
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState};
 use super::{Campaign, Event};
 use crate::hypothesis::{Candidate, Hypothesis};

@@ -7,7 +7,7 @@
 //! this host shows a 3% slowdown.
 
 use super::left::{DuelLeft, left};
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::{Duel, DuelRule};

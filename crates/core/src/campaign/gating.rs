@@ -1,6 +1,6 @@
 //! From a candidate to its duel: the gate, and the tuning ladder where it declares knobs.
 
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::reviewing::ReviewTime;
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{Campaign, Event};

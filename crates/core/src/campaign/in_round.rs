@@ -1,7 +1,7 @@
 //! How the events of a round change it.
 
 use super::gating::gate_again;
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState, RunningDuel};
 use super::{
     Campaign, CampaignPhase, Event, Lesson, PhaseCost, ProposalRefusal, Record, RoundSummary,

@@ -2,7 +2,7 @@
 //! hide its speed until then: each later gain is real in its duel, and their product is not. So the
 //! product is checked now and then before another keep; docs/decisions/0036 says when and why.
 
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState};
 use super::{Campaign, DuelName, Event, MeasureStep, ProcessAge, Record};
 use crate::comparison::Comparison;

@@ -1,5 +1,6 @@
 //! How an event changes a campaign. An event that was not due is refused.
 
+use super::out_of_order::{EventResult, OutOfOrder, not_due};
 use super::round::{RoundPhase, RoundState};
 use super::{
     Baseline, Campaign, CampaignPhase, DuelName, Event, HostTally, Record, StatedFigures,
@@ -12,39 +13,9 @@ use crate::measurement::{Block, Gate};
 use crate::policy::{BLOCKS_MAX, ProfileWhen};
 use crate::profile::Profile;
 use crate::sampling;
-use std::fmt;
-
-/// An event that was not due.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutOfOrder {
-    /// Its position in the log.
-    pub seq: u64,
-    /// What happened.
-    pub event: &'static str,
-    /// What was due.
-    pub due: &'static str,
-    /// Details, if any.
-    pub detail: String,
-}
-
-impl fmt::Display for OutOfOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "event {} ({}) is out of order: \"{}\" was due", self.seq, self.event, self.due)?;
-        if self.detail.is_empty() { Ok(()) } else { write!(f, ": {}", self.detail) }
-    }
-}
-
-impl std::error::Error for OutOfOrder {}
 
 /// Agents that are remembered.
 const AGENTS_MAX: usize = 16;
-
-/// Whether an event was accepted, or why not.
-pub(super) type EventResult = Result<(), String>;
-
-pub(super) fn not_due() -> EventResult {
-    Err(String::new())
-}
 
 impl Campaign {
     /// Takes in an event. After an error the campaign is unchanged.

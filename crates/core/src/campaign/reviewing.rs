@@ -3,7 +3,7 @@
 //! A review is advice. It may trigger one repair attempt, or, if the policy says so, drop the
 //! round; it can never spare a candidate its gate or its duel, nor turn a drop into a keep.
 
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::round::{RoundPhase, RoundState};
 use super::{Campaign, Event};
 use crate::campaign::strategy::Brief;

@@ -1,6 +1,6 @@
 //! A round: one hypothesis from proposal to verdict.
 
-use super::record::EventResult;
+use super::out_of_order::EventResult;
 use super::{DuelName, HostTally, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison, SecondClock};
 use crate::duel::Duel;

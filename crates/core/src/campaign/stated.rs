@@ -1,7 +1,7 @@
 //! What the end of a log states about its duels, compared with what their blocks show: whoever
 //! changes a reading afterwards, and not all that follows from it, is noticed.
 
-use super::record::{EventResult, not_due};
+use super::out_of_order::{EventResult, not_due};
 use super::{BaselineDuel, Campaign, CampaignPhase, Event, Step, StopReason};
 use crate::comparison::{CaseComparison, Comparison, Estimate};
 use crate::score::figure;

@@ -1,7 +1,7 @@
 //! Cases that are held back: when there is evidence that the others are not enough, they decide
 //! too, from then on.
 
-use super::record::EventResult;
+use super::out_of_order::EventResult;
 use super::strategy::mentions;
 use super::{Campaign, Event, RoundPhase, RoundSummary};
 use crate::comparison::{CaseComparison, SpeedChange};
@@ -100,7 +100,7 @@ impl Campaign {
     /// Takes in cases that were added: only those that are due.
     pub(super) fn take_cases(&mut self, event: &Event) -> EventResult {
         let Event::CasesAdded { round, cases, evidence } = event else {
-            return super::record::not_due();
+            return super::out_of_order::not_due();
         };
         if self.cases_due().as_ref() != Some(event) {
             return Err("there is no such evidence".into());

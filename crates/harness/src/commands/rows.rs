@@ -2,7 +2,6 @@
 
 use super::output;
 use super::output::{CaseCheck, OutputFormat, OutputRow, ParseSpec};
-use super::samples::unreadable;
 use karve_core::charter::{Metric, OutputRule};
 use karve_core::measurement::{FailureCategory, Gate, PassRates};
 use karve_numerics::case::Case;
@@ -201,6 +200,10 @@ fn same_value(a: &str, b: &str) -> bool {
         (Ok(a), Ok(b)) => a == b,
         _ => a == b,
     }
+}
+
+pub(super) fn unreadable(case: &str, excerpt: String) -> Gate {
+    Gate::WrongResult { case: case.to_owned(), category: FailureCategory::Other, excerpt }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! From the output of a benchmark to samples: read completely or not at all, and checked against
 //! our clock.
 
+use super::rows::unreadable;
 use super::{Harness, names_case, rows, wrong};
 use karve_core::charter::OwnClock;
-use karve_core::measurement::{FailureCategory, Gate, Sample};
+use karve_core::measurement::{Gate, Sample};
 use karve_core::score::implied_seconds;
 use karve_numerics::case::Case;
 use karve_os::process::{CommandOutcome, Exit};
@@ -98,8 +99,4 @@ impl Harness {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn unreadable(case: &str, excerpt: String) -> Gate {
-    Gate::WrongResult { case: case.to_owned(), category: FailureCategory::Other, excerpt }
 }

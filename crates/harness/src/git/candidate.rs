@@ -5,10 +5,7 @@
 //! the parent's; a new file is plain.
 
 use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
-use std::io::Read;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,42 +14,12 @@ use globset::GlobSet;
 use karve_os::error::{CommandError, ErrorKind, Result};
 
 use super::call::text;
-use super::compare::{has_crlf, on_disk, parent_of};
+use super::change::{ChangeKind, ChangeRefusal, RawChange, WorktreeChange};
+use super::compare::{has_crlf, on_disk, parent_of, read_in_place};
 use super::history::{RawEntry, TreeDifference};
-use super::start::{commit_tree, hash_paths};
-use super::survey::{ChangeKind, RawChange, WorktreeChange, WorktreeSurvey};
+use super::objects::{commit_tree, hash_paths};
+use super::survey::WorktreeSurvey;
 use super::{CommitNote, FileMode, Oid, Repo, history};
-
-/// The largest file that a candidate may include: far larger than any source, and small enough to
-/// read.
-pub const FILE_BYTES_MAX: u64 = 64 << 20;
-
-/// Why a change is not included in a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeRefusal {
-    /// Its path is not editable.
-    NotEditable,
-    /// It is, or was, a link, a repository, a pipe or the like.
-    NotAFile,
-    /// A directory above it is a link now.
-    BehindLink,
-    /// It is in a submodule.
-    InSubmodule,
-    /// It cannot be read.
-    Unreadable,
-    /// It is larger than [`FILE_BYTES_MAX`].
-    TooLarge,
-    /// There are too many new files to look at all of them.
-    TooMany,
-    /// Adding it would require removing a read-only file.
-    InTheWay,
-    /// Its name is one that git reads or protects: `.gitattributes`, `.gitmodules` and the like.
-    GitsOwn,
-    /// Its name is not UTF-8.
-    BadName,
-    /// Its name or its contents include the value of a key, which no candidate may.
-    HoldsKey,
-}
 
 /// What a candidate may include.
 #[derive(Clone, Copy)]
@@ -300,34 +267,6 @@ fn is_in_the_way(remaining: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
 fn mode_in(entries: &[RawEntry], found: &RawChange) -> FileMode {
     let entry = entries.iter().find(|entry| entry.path == found.path);
     entry.map_or(FileMode::File, |entry| entry.mode)
-}
-
-/// Reads a file of the worktree, if it is a file, of a sane size, and really in the worktree.
-pub(super) fn read_in_place(
-    root: &Path,
-    path: &[u8],
-) -> std::result::Result<Vec<u8>, ChangeRefusal> {
-    let path = on_disk(root, path);
-    // A link is not followed, and a pipe in place of the file does not block.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(&path)
-        .map_err(|_| ChangeRefusal::Unreadable)?;
-    if !file.metadata().is_ok_and(|data| data.is_file()) {
-        return Err(ChangeRefusal::NotAFile);
-    }
-    // A directory above it may have become a link since the check; the open file shows that.
-    let really = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    if really.map_err(|_| ChangeRefusal::Unreadable)? != path {
-        return Err(ChangeRefusal::BehindLink);
-    }
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|_| ChangeRefusal::Unreadable)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(ChangeRefusal::TooLarge);
-    }
-    Ok(bytes)
 }
 
 fn without_crlf(bytes: &[u8]) -> Vec<u8> {

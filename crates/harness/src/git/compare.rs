@@ -1,21 +1,21 @@
 //! Compares the files of a tree with those of a worktree.
 
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind as Io, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use karve_os::error::{CommandError, Result};
 
 use super::call::text;
-use super::candidate::{ChangeRefusal, FILE_BYTES_MAX, read_in_place};
+use super::change::{ChangeKind, ChangeRefusal, FILE_BYTES_MAX, RawChange};
 use super::history::RawEntry;
 use super::memory::{ContentDigest, print_of};
+use super::objects::hash_paths;
 use super::scratch::SurveyScratch;
-use super::start::hash_paths;
-use super::survey::{ChangeKind, RawChange};
 use super::{ExecutableBit, FileMode, Repo};
 
 /// What is found in place of a tree entry.
@@ -350,4 +350,32 @@ pub(super) fn parent_of(path: &[u8]) -> &[u8] {
 
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), Io::NotFound | Io::NotADirectory)
+}
+
+/// Reads a file of the worktree, if it is a file, of a sane size, and really in the worktree.
+pub(super) fn read_in_place(
+    root: &Path,
+    path: &[u8],
+) -> std::result::Result<Vec<u8>, ChangeRefusal> {
+    let path = on_disk(root, path);
+    // A link is not followed, and a pipe in place of the file does not block.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(&path)
+        .map_err(|_| ChangeRefusal::Unreadable)?;
+    if !file.metadata().is_ok_and(|data| data.is_file()) {
+        return Err(ChangeRefusal::NotAFile);
+    }
+    // A directory above it may have become a link since the check; the open file shows that.
+    let really = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if really.map_err(|_| ChangeRefusal::Unreadable)? != path {
+        return Err(ChangeRefusal::BehindLink);
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|_| ChangeRefusal::Unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ChangeRefusal::TooLarge);
+    }
+    Ok(bytes)
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use karve_os::error::{Result, WithContext};
 
 use super::call::GitCall;
-use super::start::commit_tree;
+use super::objects::commit_tree;
 use super::{CommitNote, Oid, Repo};
 
 /// How much history a worktree with its own repository sees.

@@ -8,7 +8,7 @@ use globset::GlobSet;
 use karve_os::error::{CommandError, Result};
 
 use super::call::{GitCall, nul_separated, one_line, text};
-use super::start::commit_tree;
+use super::objects::commit_tree;
 use super::{CommitNote, FileMode, Oid, Repo};
 
 /// A file of a tree.

@@ -10,63 +10,11 @@ use std::sync::Arc;
 use karve_os::error::Result;
 
 use super::call::text;
-use super::candidate::ChangeRefusal;
+use super::change::{ChangeRefusal, RawChange, WorktreeChange};
 use super::history::RawEntry;
 use super::scratch::SurveyScratch;
 use super::worktree::settled;
 use super::{FileMode, Oid, Repo, compare, walk};
-
-/// How a path differs from the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeKind {
-    /// The tree has no such file.
-    Added,
-    /// Its contents differ, or the target of a link does.
-    Modified,
-    /// It is gone.
-    Deleted,
-    /// Only its executable bit differs.
-    ModeChanged,
-    /// Its kind changed, or it is behind a link now.
-    TypeChanged,
-}
-
-/// Something in a worktree that differs from the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorktreeChange {
-    /// Relative to the top; a name that is not UTF-8 has replacement characters.
-    pub path: String,
-    /// How it differs.
-    pub kind: ChangeKind,
-    /// What it is in the worktree; for a deleted file, what it was.
-    pub mode: FileMode,
-    /// Whether the tree has it.
-    pub tracked: bool,
-}
-
-impl WorktreeChange {
-    /// Whether it is a symbolic link now.
-    pub fn is_symlink(&self) -> bool {
-        self.mode == FileMode::Symlink && self.kind != ChangeKind::Deleted
-    }
-}
-
-/// A change with its path as the file system has it, and why it must not be included, if so.
-#[derive(Clone, Debug)]
-pub(super) struct RawChange {
-    pub(super) path: Vec<u8>,
-    pub(super) kind: ChangeKind,
-    pub(super) mode: FileMode,
-    pub(super) tracked: bool,
-    pub(super) obstacle: Option<ChangeRefusal>,
-}
-
-impl RawChange {
-    pub(super) fn change(&self) -> WorktreeChange {
-        let Self { kind, mode, tracked, .. } = *self;
-        WorktreeChange { path: text(&self.path), kind, mode, tracked }
-    }
-}
 
 /// Everything found in a worktree.
 pub(super) struct WorktreeSurvey {

@@ -8,7 +8,7 @@ use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 
 use super::call::{GitCall, text};
-use super::start::commit_tree;
+use super::objects::commit_tree;
 use super::{CommitNote, Oid, Repo};
 
 /// The message of the first commit of a copy.

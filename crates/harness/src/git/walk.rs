@@ -11,10 +11,9 @@ use std::path::Path;
 use karve_os::error::Result;
 
 use super::call::nul_separated;
-use super::candidate::ChangeRefusal;
+use super::change::{ChangeKind, ChangeRefusal, RawChange};
 use super::compare::{mode_of, on_disk};
 use super::history::RawEntry;
-use super::survey::{ChangeKind, RawChange};
 use super::{FileMode, Repo};
 
 /// The maximum number of new files and directories to look at; a build creates far fewer.

@@ -10,12 +10,12 @@
 
 use super::batch_timing::BatchTiming;
 use super::census::census_of;
+use super::fork_servers;
 use super::memory::ArmMemory;
 use super::protocol::{
     BatchExtra, CallSetup, CallSlot, MESSAGE_BYTES_MAX, ModuleOptions, WireArg, WorkerHello,
     WorkerReply, WorkerRequest,
 };
-use super::python;
 use super::worker_failure::{WorkerFailure, WorkerResult};
 use super::worker_text::{self, WorkerNames};
 use karve_core::measurement::Gate;
@@ -146,7 +146,7 @@ impl KernelWorker {
     ) -> Result<StartingWorker> {
         let child = match &program.server {
             None => ChildProcess::start(&program.command, stop)?,
-            Some(server) => python::forked(server, &program.command, stop)?,
+            Some(server) => fork_servers::forked(server, &program.command, stop)?,
         };
         let mut arm = Self {
             child,

@@ -3,7 +3,8 @@
 
 use super::arm::KernelWorker;
 use super::buffers::KernelBuffers;
-use super::setup::{RunnerSetup, StartingArm};
+use super::setup::RunnerSetup;
+use super::start::StartingArm;
 use crate::outcome::{BlockFailure, BlockResult, GateResult};
 use karve_os::error::Result;
 use karve_os::random::secret;

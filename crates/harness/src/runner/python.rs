@@ -7,19 +7,17 @@
 //! forked from a process that has imported PyTorch and Triton.
 
 use super::arm::WorkerProgram;
+use super::fork_servers::{self, CACHES, TEMPORARY};
 use super::protocol::ModuleOptions;
 use super::setup::RunnerSetup;
 use karve_numerics::contract::{
     BaselineKernel, CompileMode, Kernel, Precision, PythonStyle, Reference,
 };
-use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
-use karve_os::process::{
-    self, ChildProcess, Command, DeviceAccess, ForkServer, ReadableTree, StopFlag,
-};
+use karve_os::error::{Result, WithContext};
+use karve_os::process::{self, Command, DeviceAccess, ReadableTree};
 use karve_os::random::secret;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// What starts the worker, and the name under which that finds the worker.
 const WORKER: &str = include_str!("worker.py");
@@ -37,20 +35,6 @@ const THREADS: [&str; 6] = [
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 ];
-
-/// Variables that set where compiled kernels are cached.
-const CACHES: [&str; 7] = [
-    "TRITON_CACHE_DIR",
-    "CUDA_TILE_CACHE_DIR",
-    "CUTE_DSL_CACHE_DIR",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "TORCH_EXTENSIONS_DIR",
-    "CUDA_CACHE_PATH",
-    "NUMBA_CACHE_DIR",
-];
-
-/// The variable that sets where compilers write meanwhile.
-const TEMPORARY: &str = "TMPDIR";
 
 /// The user's variables that change Python's behavior.
 const FOREIGN: [&str; 6] = [
@@ -198,9 +182,6 @@ fn server(terms: &RunnerSetup) -> Result<Option<Command>> {
     Ok(Some(command))
 }
 
-/// The servers of this process, by their commands.
-static SERVERS: Mutex<Vec<(Command, ForkServer)>> = Mutex::new(Vec::new());
-
 /// Starts the server that workers are forked from, if they are and there is none: what it imports
 /// takes seconds, in which something else can be done.
 pub(super) fn start_server(terms: &RunnerSetup) -> Result<()> {
@@ -210,42 +191,7 @@ pub(super) fn start_server(terms: &RunnerSetup) -> Result<()> {
     let Some(server) = server(terms)?.filter(|_| is_python) else {
         return Ok(());
     };
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !servers.iter().any(|(own, _)| is_same_server(own, &server)) {
-        let started = ForkServer::start(&server, &terms.stop)?;
-        servers.push((server, started));
-    }
-    Ok(())
-}
-
-/// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
-/// Only one is started, whoever needs it at the same time.
-pub(super) fn forked(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = servers.iter().find(|(own, _)| is_same_server(own, server));
-    if let Some(child) = found.and_then(|(_, found)| found.forked(command, stop).ok()) {
-        return Ok(child);
-    }
-    servers.retain(|(own, _)| !is_same_server(own, server));
-    servers.push((server.clone(), ForkServer::start(server, stop)?));
-    match servers.last() {
-        Some((_, fresh)) => fresh.forked(command, stop),
-        None => Err(CommandError::new(ErrorKind::Bug, "no process that forks workers")),
-    }
-}
-
-/// Whether two servers import the same. A worker gets its own directory and caches.
-fn is_same_server(one: &Command, other: &Command) -> bool {
-    let interpreter = |command: &Command| match &command.program {
-        process::Program::Argv(args) => args.first().cloned(),
-        process::Program::Shell(_) | process::Program::Line(_) => None,
-    };
-    let is_own = |name: &str| CACHES.contains(&name) || name == TEMPORARY;
-    let imports = |command: &Command| {
-        let variables = command.env.iter().filter(|(name, _)| !is_own(name));
-        (interpreter(command), variables.cloned().collect::<Vec<_>>())
-    };
-    imports(one) == imports(other)
+    fork_servers::start(server, &terms.stop)
 }
 
 /// The name under which a kernel would find the reference.
@@ -340,7 +286,9 @@ fn written(scratch: &Path, name: &str, program: &[u8]) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::runner::arm::KernelWorker;
+    use crate::runner::fork_servers::{SERVERS, forked, is_same_server};
     use crate::runner::memory::{ArmMemory, InputSharing, MemorySizes};
+    use karve_os::process::{ChildProcess, StopFlag};
     use std::time::Duration;
 
     /// What `/proc` shows of a process.

@@ -1,4 +1,5 @@
-//! Checks that a saved bench is consistent: a file is trusted no more than a benchmark.
+//! Reads a saved bench, and checks that it is consistent: a file is trusted no more than a
+//! benchmark.
 //!
 //! Redundant values must agree, and everything that a rule decided is decided again. That does not
 //! make forgery impossible, but editing a single reading, flag or threshold is detected.
@@ -11,7 +12,13 @@ use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::{Block, DiscardReason, Sample};
 use karve_core::policy::WarmUpRule;
 use karve_core::sampling::WarmUp;
+use karve_os::error::{CommandError, Result};
+use karve_os::files;
 use std::collections::HashMap;
+use std::path::Path;
+
+/// The largest file that is read, in bytes.
+const BYTES_MAX: u64 = 64 << 20;
 
 /// The most blocks of a file.
 const BLOCKS_MAX: usize = 100_000;
@@ -19,8 +26,35 @@ const BLOCKS_MAX: usize = 100_000;
 /// The tolerance between a clock in whole microseconds and a value that was divided.
 const ROUNDING_US: f64 = 1.5;
 
+impl BenchRecord {
+    /// Reads it from a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let hint = "name a file that \"karve bench --save FILE\" wrote";
+        let refused = |cause: String| {
+            CommandError::usage(format!("{} is not a saved bench", path.display()))
+                .cause(cause)
+                .hint(hint)
+        };
+        let unreadable = |error: std::io::Error| {
+            let what = format!("cannot read {}", path.display());
+            CommandError::usage(what).cause(error).hint(hint)
+        };
+        let text = files::read_text(path, BYTES_MAX).map_err(unreadable)?;
+        let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        if read.version > Self::VERSION {
+            return Err(refused("a newer karve wrote it".to_owned()));
+        }
+        check(&read).map_err(|why| {
+            CommandError::usage(format!("{} is inconsistent", path.display()))
+                .cause(why)
+                .hint("measure again, with \"karve bench --save FILE\"")
+        })?;
+        Ok(read)
+    }
+}
+
 /// Checks a file, or says why it is inconsistent.
-pub(super) fn check(recorded: &BenchRecord) -> Result<(), String> {
+fn check(recorded: &BenchRecord) -> std::result::Result<(), String> {
     if recorded.cases.is_empty() {
         return Err("it has no cases".into());
     }
@@ -43,7 +77,7 @@ pub(super) fn check(recorded: &BenchRecord) -> Result<(), String> {
     Ok(())
 }
 
-fn check_rule(rule: &BenchRule, metric: &Metric) -> Result<(), String> {
+fn check_rule(rule: &BenchRule, metric: &Metric) -> std::result::Result<(), String> {
     let sane = rule.null_ln >= 0.0
         && rule.effect_ln >= rule.null_ln
         && (0.0..=ALPHA_MAX).contains(&rule.alpha)
@@ -61,7 +95,7 @@ fn check_rule(rule: &BenchRule, metric: &Metric) -> Result<(), String> {
 }
 
 /// The blocks are all different, not too many, and only warm-up blocks are left out.
-fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
+fn check_blocks(blocks: &[Block], blocks_max: u32) -> std::result::Result<(), String> {
     let mut seen = HashMap::new();
     let mut warm_up = WarmUp::new(WarmUpRule::Detected);
     let mut counted = 0_u32;
@@ -93,7 +127,7 @@ fn check_blocks(blocks: &[Block], blocks_max: u32) -> Result<(), String> {
     Ok(())
 }
 
-fn check_sample(sample: &Sample, metric: &Metric) -> Result<(), String> {
+fn check_sample(sample: &Sample, metric: &Metric) -> std::result::Result<(), String> {
     for (name, time) in [("wall_us", sample.wall_us), ("cpu_us", sample.cpu_us)] {
         if time == 0 {
             return Err(format!("{name} is 0, but every run takes time"));

@@ -1,20 +1,16 @@
-//! Every block of a bench with all that is needed to judge it again, saved and loaded.
+//! Every block of a bench with all that is needed to judge it again.
 
-use super::account;
 use karve_core::bench::{Bench, BenchRule};
 use karve_core::charter::Metric;
 use karve_core::measurement::{Block, Environment};
 use karve_core::verdict::BenchFinding;
 use karve_os::error::{CommandError, Result, WithContext};
-use karve_os::files;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
 /// The version of the file.
 const VERSION: u32 = 1;
-/// The largest file that is read, in bytes.
-const BYTES_MAX: u64 = 64 << 20;
 
 /// A bench as it was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,30 +106,5 @@ impl BenchRecord {
         fs::write(path, text + "\n")
             .context(|| format!("cannot write {}", path.display()))
             .map_err(|error| error.hint("name another file with --save FILE"))
-    }
-
-    /// Reads it from a file.
-    pub fn load(path: &Path) -> Result<Self> {
-        let hint = "name a file that \"karve bench --save FILE\" wrote";
-        let refused = |cause: String| {
-            CommandError::usage(format!("{} is not a saved bench", path.display()))
-                .cause(cause)
-                .hint(hint)
-        };
-        let unreadable = |error: std::io::Error| {
-            let what = format!("cannot read {}", path.display());
-            CommandError::usage(what).cause(error).hint(hint)
-        };
-        let text = files::read_text(path, BYTES_MAX).map_err(unreadable)?;
-        let read: Self = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
-        if read.version > VERSION {
-            return Err(refused("a newer karve wrote it".to_owned()));
-        }
-        account::check(&read).map_err(|why| {
-            CommandError::usage(format!("{} is inconsistent", path.display()))
-                .cause(why)
-                .hint("measure again, with \"karve bench --save FILE\"")
-        })?;
-        Ok(read)
     }
 }

@@ -4,7 +4,7 @@ mod cargo;
 mod native;
 mod python;
 
-use crate::commands::init;
+use crate::config;
 use crate::config::Overrides;
 use crate::detect::contract::{self as plan, ContractPlan, GivenArgs, PlannedArg};
 use crate::project::{CONFIG, ProjectArgs};
@@ -156,7 +156,7 @@ impl ContractArgs {
             return Ok(());
         }
         let hint = "give --shape, --value or --case, or look at it with --print";
-        init::check(&text, &target.dir, hint)?;
+        config::check(&text, &target.dir, hint)?;
         self.write(&target.dir, &added, &text)?;
         tell(&plan, &added);
         Ok(())

@@ -3,7 +3,7 @@
 mod offer;
 mod trial;
 
-use crate::config::{CharterTime, Overrides};
+use super::project_files;
 use crate::detect::{ConfigProposal, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::{config, detect, session, ui};
@@ -11,9 +11,8 @@ use karve_core::policy::Preset;
 use karve_harness::git::Repo;
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::process::{self, StopFlag};
-use karve_os::{clock, files};
 use std::fs;
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trial::ProposalTrial;
@@ -22,9 +21,6 @@ use trial::ProposalTrial;
 const COLLECT_LIMIT: Duration = Duration::from_secs(120);
 /// How long one run of the benchmark may take.
 const BENCH_LIMIT: Duration = Duration::from_secs(900);
-/// Most files that are read.
-const FILES_MAX: usize = 2_000;
-
 /// Write a karve.toml for your own kernel
 ///
 /// Detects the build system, the commands and the kernel file, runs them once in a scratch worktree
@@ -114,7 +110,7 @@ impl InitArgs {
             return Ok(());
         }
         let by_hand = "run \"karve init\" again, or write it by hand: see docs/karve-toml.md";
-        check(&text, &dir, by_hand)?;
+        config::check(&text, &dir, by_hand)?;
         write_new(&path, &text)?;
         ui::outln(&format!("wrote {}", path.display()));
         if Repo::discover(&dir).is_err() {
@@ -128,7 +124,7 @@ impl InitArgs {
 
     /// The files, and the kernel that was named.
     fn found(&self, dir: &Path) -> ProjectFiles {
-        let mut found = look(dir);
+        let mut found = project_files::look(dir);
         found.kernel.clone_from(&self.kernel);
         found
     }
@@ -188,16 +184,6 @@ fn of_manifest(file: &Path) -> Result<ConfigProposal> {
     detect::propose_from_manifest(&text).map_err(|fault| {
         let hint = "name a manifest.yaml of a campaign, such as .karve/NAME/manifest.yaml";
         CommandError::usage(fault).hint(hint)
-    })
-}
-
-/// A generated file must load; otherwise it is not written.
-pub(super) fn check(text: &str, dir: &Path, hint: &str) -> Result<()> {
-    let now = CharterTime { minute: clock::minute() };
-    config::parse(text, dir, &Overrides::default(), &now).map(|_| ()).map_err(|error| {
-        let wrong = CommandError::new(ErrorKind::Usage, "this karve.toml would not work");
-        let causes = std::iter::once(error.message).chain(error.causes);
-        causes.fold(wrong, CommandError::cause).hint(hint)
     })
 }
 
@@ -265,54 +251,4 @@ fn ask(proposal: &mut ConfigProposal, outcome: ProposalTrial) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The project's files with the beginning of each: those tracked by git, or all of them.
-fn look(dir: &Path) -> ProjectFiles {
-    let mut files = Vec::new();
-    let committed = Repo::discover(dir)
-        .and_then(|repo| Ok((repo.list_files(repo.head()?.oid())?, repo.root().to_owned())));
-    let names: Vec<String> = match committed {
-        Ok((names, root)) if root == dir => names,
-        _ => plain_files(dir),
-    };
-    for name in names.into_iter().take(FILES_MAX) {
-        let mut text = Vec::new();
-        let Ok(file) = files::open(&dir.join(&name)) else {
-            continue;
-        };
-        if file.take(detect::TEXT_MAX as u64).read_to_end(&mut text).is_ok() {
-            files.push((name, String::from_utf8_lossy(&text).into_owned()));
-        }
-    }
-    ProjectFiles { files, kernel: None }
-}
-
-/// Regular files down to three levels, except hidden ones.
-pub(super) fn plain_files(dir: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut open = vec![(dir.to_owned(), 0)];
-    while let Some((folder, depth)) = open.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries.flatten() {
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            if hidden || names.len() >= FILES_MAX {
-                continue;
-            }
-            if kind.is_dir() && depth < 3 {
-                open.push((entry.path(), depth + 1));
-            } else if kind.is_file()
-                && let Ok(relative) = entry.path().strip_prefix(dir)
-            {
-                names.push(relative.to_string_lossy().into_owned());
-            }
-        }
-    }
-    names.sort();
-    names
 }

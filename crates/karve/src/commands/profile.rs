@@ -3,6 +3,7 @@
 mod check;
 mod modes;
 mod roof;
+mod saved;
 #[cfg(test)]
 mod take_tests;
 mod version_profile;

@@ -1,6 +1,6 @@
 //! `karve run`: starts or resumes a campaign.
 
-use super::{init, remote};
+use super::remote;
 use crate::config::{AgendaOption, Overrides};
 use crate::drive::DriveEnd;
 use crate::library::recall::known_in;
@@ -481,7 +481,7 @@ pub(super) fn adjust(path: &Path, changes: &[(String, String)]) -> Result<()> {
         .iter()
         .fold(text, |text, (key, value)| config::with_key(&text, key, &config::as_toml(value)));
     let dir = path.parent().unwrap_or(path);
-    init::check(&changed, dir, "answer e again with another value")?;
+    config::check(&changed, dir, "answer e again with another value")?;
     files::write_atomic(path, changed.as_bytes())
 }
 

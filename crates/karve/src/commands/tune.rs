@@ -5,7 +5,7 @@ use crate::bench::view::BenchView;
 use crate::project::ProjectArgs;
 use crate::tuner::evaluator::SettingResult;
 use crate::tuner::journal::FreshStart;
-use crate::tuner::session::{TuneOptions, TuneResult, as_metric};
+use crate::tuner::session::{TuneOptions, TuneResult};
 use crate::tuner::simulate::SimulatedNoise;
 use crate::tuner::sweep::{ReadingPass, TrialProgress};
 use crate::tuner::{export, plots, portfolio, recorded, session, simulate};
@@ -187,7 +187,7 @@ impl TuneArgs {
 fn line(step: &TrialProgress<'_>) -> String {
     let unit = safe(step.unit, 12);
     let shown = |value: f64| {
-        let text = format!("{} {unit}", figure(as_metric(value, step.better)));
+        let text = format!("{} {unit}", figure(step.better.as_metric(value)));
         text.trim_end().to_owned()
     };
     let what = match step.tried {
@@ -238,7 +238,7 @@ fn show(found: &TuneResult) -> Result<()> {
         let read = if readings == 1 { "reading " } else { "readings" };
         ui::outln(&format!(
             "{:>12}  {readings} {read}  {}{mark}",
-            figure(as_metric(value, found.better)),
+            figure(found.better.as_metric(value)),
             changed(&found.grid, &found.grid.config(point))
         ));
     }

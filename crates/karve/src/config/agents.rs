@@ -1,8 +1,9 @@
 //! `[agent]` and `[agents]` of `karve.toml`: which agents can be selected, and which one is.
 
-use super::commands::env_of;
-use super::file::{AgentProgram, ConfigFile};
+use super::agent_file::AgentProgram;
+use super::file::ConfigFile;
 use super::source::ConfigSource;
+use super::values::env_of;
 use super::{Overrides, api_table};
 use karve_agents::api;
 use karve_agents::cli::{CliConfig, CliKind};

@@ -1,38 +1,10 @@
 //! A model API in `[agents.NAME]` of `karve.toml`.
 
-use super::file::AgentProgram;
+use super::agent_file::AgentProgram;
 use super::source::ConfigSource;
 use karve_agents::api::{ApiConfig, ApiKind, KeySource, is_model};
-use karve_core::asking::budget;
 use karve_os::error::Result;
 use karve_os::text::shown;
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-/// What tokens cost, in US dollars per million.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PriceSetting {
-    /// A million input tokens.
-    #[schemars(range(min = 0))]
-    pub input: f64,
-    /// A million output tokens.
-    #[schemars(range(min = 0))]
-    pub output: f64,
-    /// A million cached input tokens; the same as `input` by default.
-    #[schemars(range(min = 0))]
-    pub cached: Option<f64>,
-}
-
-impl From<PriceSetting> for budget::TokenPrice {
-    fn from(price: PriceSetting) -> Self {
-        Self {
-            input: price.input,
-            output: price.output,
-            cached: price.cached.unwrap_or(price.input),
-        }
-    }
-}
 
 /// The model API of a table.
 pub(super) fn api_of(

@@ -1,52 +1,15 @@
 //! The tables `[baselines.NAME]`: other kernels for the contract, which ours is measured against.
 
 use super::contract::{entry_of, inside};
+use super::contract_file::BaselineTable;
 use super::file::ConfigFile;
 use super::source::ConfigSource;
 use karve_harness::project_file::glob_set;
 use karve_numerics::contract::{
-    BaselineKernel, CompileMode, Contract, Kernel, NamedBaseline, PythonStyle, Reference,
+    BaselineKernel, Contract, Kernel, NamedBaseline, PythonStyle, Reference,
 };
 use karve_os::error::{CommandError, Result};
 use karve_os::text::shown;
-use schemars::JsonSchema;
-use serde::Deserialize;
-
-/// Baselines of a project at most; the schema has it, so that no more are looked at.
-pub(super) const BASELINES_MAX: usize = 16;
-
-/// A kernel that ours is measured against.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BaselineTable {
-    /// The Python file; by default that of the reference.
-    #[schemars(length(min = 1))]
-    pub(super) python: Option<String>,
-    /// The function or the model in the Python file; by default what a kernel's file defines, and
-    /// in the reference's file what that defines.
-    #[schemars(length(min = 1))]
-    pub(super) function: Option<String>,
-    /// Compile the function or the model with `torch.compile`.
-    #[schemars(with = "Option<CompileName>")]
-    pub(super) compile: Option<CompileMode>,
-    /// The shared object, made by the build.
-    #[schemars(length(min = 1))]
-    pub(super) library: Option<String>,
-    /// The function in the shared object.
-    #[schemars(length(min = 1))]
-    pub(super) entry: Option<String>,
-}
-
-/// How `torch.compile` compiles.
-#[derive(JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[allow(dead_code, reason = "only its schema is used")]
-enum CompileName {
-    /// As by default.
-    Default,
-    /// With a search for the best kernels, and without CUDA graphs of its own.
-    MaxAutotune,
-}
 
 /// The baselines of a file, in the order of the file.
 pub(super) fn baselines_of(

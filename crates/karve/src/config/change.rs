@@ -1,4 +1,10 @@
-//! Changes one key in the text of a `karve.toml`; everything else stays as it was written.
+//! Changes one key in the text of a `karve.toml`; everything else stays as it was written. And
+//! checks such a text before it is written.
+
+use super::{CharterTime, Overrides};
+use karve_os::clock;
+use karve_os::error::{CommandError, ErrorKind, Result};
+use std::path::Path;
 
 /// The text with a key such as `limits.rounds` set to a value in TOML.
 pub fn with_key(text: &str, path: &str, value: &str) -> String {
@@ -34,6 +40,16 @@ pub fn as_toml(value: &str) -> String {
         Ok(_) => value.to_owned(),
         Err(_) => toml::Value::from(value).to_string(),
     }
+}
+
+/// A generated file must load; otherwise it is not written.
+pub fn check(text: &str, dir: &Path, hint: &str) -> Result<()> {
+    let now = CharterTime { minute: clock::minute() };
+    super::parse(text, dir, &Overrides::default(), &now).map(|_| ()).map_err(|error| {
+        let wrong = CommandError::new(ErrorKind::Usage, "this karve.toml would not work");
+        let causes = std::iter::once(error.message).chain(error.causes);
+        causes.fold(wrong, CommandError::cause).hint(hint)
+    })
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ pub(super) fn loaded_of(
         root,
         dir: given.dir.to_path_buf(),
         agents,
-        agenda: agenda_request(source, &file.campaign, given)?,
+        agenda: agenda_request(source, &file.campaign, given.dir, given.overrides)?,
         remotes: file.remote.clone(),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::file::{CommandsTable, ConfigFile};
 use super::source::ConfigSource;
-use super::values::Scalar;
+use super::values::env_of;
 use karve_core::charter::{Commands, WorkMode};
 use karve_harness::placeholders::{NAMES, Placeholders, expand, names, uses_out};
 use karve_numerics::case::Case;
@@ -44,24 +44,6 @@ pub(super) fn mode_of(file: &ConfigFile, env: &BTreeMap<String, String>) -> Work
         ..Commands::default()
     };
     WorkMode::Workspace { files: workspace.files.clone(), integration: Box::new(integration) }
-}
-
-/// Environment variables as text.
-pub(super) fn env_of(
-    source: &ConfigSource<'_>,
-    path: &str,
-    table: &BTreeMap<String, Scalar>,
-) -> Result<BTreeMap<String, String>> {
-    let mut env = BTreeMap::new();
-    for (name, Scalar(value)) in table {
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(source
-                .error_at(path, format!("`{}` cannot be set in the environment", shown(name)))
-                .hint(format!("write {path} like {{ OMP_NUM_THREADS = \"1\" }}")));
-        }
-        env.insert(name.clone(), value.clone());
-    }
-    Ok(env)
 }
 
 /// A command with its key and its possible placeholders.

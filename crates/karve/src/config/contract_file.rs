@@ -1,8 +1,10 @@
-//! The table `[contract]`, as written.
+//! The tables `[contract]` and `[baselines.NAME]` as written.
 
 use super::values::Scalar;
 use karve_numerics::accuracy::AccuracyRuleSet;
-use karve_numerics::contract::{CacheState, CheckedShapes, LaunchMode, Precision, PythonStyle};
+use karve_numerics::contract::{
+    CacheState, CheckedShapes, CompileMode, LaunchMode, Precision, PythonStyle,
+};
 use karve_numerics::draw::InputPattern;
 use karve_numerics::tensor::Dtype;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -367,4 +369,40 @@ impl<'de> Deserialize<'de> for DrawValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         serde_json::Value::deserialize(deserializer).map(Self)
     }
+}
+
+/// Baselines of a project at most; the schema has it, so that no more are looked at.
+pub(super) const BASELINES_MAX: usize = 16;
+
+/// A kernel that ours is measured against.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BaselineTable {
+    /// The Python file; by default that of the reference.
+    #[schemars(length(min = 1))]
+    pub(super) python: Option<String>,
+    /// The function or the model in the Python file; by default what a kernel's file defines, and
+    /// in the reference's file what that defines.
+    #[schemars(length(min = 1))]
+    pub(super) function: Option<String>,
+    /// Compile the function or the model with `torch.compile`.
+    #[schemars(with = "Option<CompileName>")]
+    pub(super) compile: Option<CompileMode>,
+    /// The shared object, made by the build.
+    #[schemars(length(min = 1))]
+    pub(super) library: Option<String>,
+    /// The function in the shared object.
+    #[schemars(length(min = 1))]
+    pub(super) entry: Option<String>,
+}
+
+/// How `torch.compile` compiles.
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum CompileName {
+    /// As by default.
+    Default,
+    /// With a search for the best kernels, and without CUDA graphs of its own.
+    MaxAutotune,
 }

@@ -2,9 +2,9 @@
 //!
 //! A field's documentation is what editors show. Only the shape is checked; see `charter_of`.
 
+use super::agent_file::{AgentProgram, AgentTable, RoleAgentTable};
 use super::audit::AuditTable;
-use super::baselines::{BASELINES_MAX, BaselineTable};
-use super::sandbox::SandboxTable;
+use super::contract_file::{BASELINES_MAX, BaselineTable};
 use super::values::{CaseEntry, OrNone, PinValue, Scalar};
 use crate::remote::table::RemoteTable;
 use karve_core::charter::{Better, ClockRule, GpuPlace};
@@ -333,97 +333,6 @@ pub(super) struct DeviceTable {
     pub(super) gpu: Option<GpuPlace>,
 }
 
-/// The kind of an agent.
-#[derive(JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(dead_code, reason = "only its schema is used; the shape of a file is checked first")]
-enum AgentKind {
-    /// Any program that follows docs/agents.md.
-    Command,
-    /// Claude Code.
-    Claude,
-    /// Codex.
-    Codex,
-    /// Gemini CLI.
-    Gemini,
-    /// opencode.
-    Opencode,
-    /// aider.
-    Aider,
-    /// The Messages API of Anthropic.
-    Anthropic,
-    /// The Responses API of OpenAI.
-    Openai,
-    /// The Chat Completions API of OpenAI and compatible servers.
-    #[serde(rename = "openai-chat")]
-    OpenaiChat,
-    /// The Gemini API of Google.
-    Google,
-}
-
-/// A program that can be selected as the agent.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AgentProgram {
-    /// Its kind; `command` if there is a command, otherwise its name.
-    #[schemars(with = "Option<AgentKind>")]
-    pub(super) kind: Option<String>,
-    /// The command line of a program that follows docs/agents.md.
-    #[schemars(length(min = 1))]
-    pub(super) command: Option<String>,
-    /// Added to its environment.
-    #[serde(default)]
-    pub(super) env: BTreeMap<String, Scalar>,
-    /// Variables with keys that are passed to a program; `NAME*` matches a prefix. None by
-    /// default.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub(super) pass: Vec<String>,
-    /// Whether it is asked, after an informative round, to write up what was learned; false by
-    /// default.
-    #[serde(default)]
-    pub(super) learn: bool,
-    /// The program of a command-line agent, if not the default one.
-    #[schemars(length(min = 1))]
-    pub(super) program: Option<String>,
-    /// The model that a command-line agent or a model API should use.
-    #[schemars(length(min = 1))]
-    pub(super) model: Option<String>,
-    /// Extra arguments of a command-line agent.
-    #[serde(default)]
-    pub(super) args: Vec<String>,
-    /// The hosts that it may reach, such as `api.example.com` or `localhost:8080`; `*` for all. By
-    /// default those of its model, if its kind defines them.
-    #[schemars(length(min = 1, max = 64))]
-    pub(super) hosts: Option<Vec<String>>,
-    /// The base URL of a model API, if not the default.
-    #[schemars(length(min = 1))]
-    pub(super) base_url: Option<String>,
-    /// The variable with the key of a model API, if not the default one.
-    #[schemars(length(min = 1))]
-    pub(super) key_env: Option<String>,
-    /// A command that prints the key of a model API.
-    #[schemars(length(min = 1))]
-    pub(super) key_command: Option<String>,
-    /// What a million tokens of a model API cost, in US dollars.
-    pub(super) price: Option<PriceSetting>,
-    /// Maximum number of tokens in one reply of a model API.
-    #[schemars(range(min = 256, max = 1_000_000))]
-    pub(super) max_tokens: Option<u32>,
-    /// The context window of the model of a model API, in tokens.
-    #[schemars(range(min = 1_024, max = 100_000_000))]
-    pub(super) context_tokens: Option<u64>,
-    /// Maximum number of tokens that a campaign may use; no limit by default.
-    #[schemars(range(min = 1))]
-    pub(super) tokens_max: Option<u64>,
-    /// How often a failed request to a model API is retried; 6 by default.
-    #[schemars(range(min = 0, max = 20))]
-    pub(super) retries: Option<u32>,
-    /// Milliseconds before the first retry, doubled for each further one; 1000 by default.
-    #[schemars(range(min = 1, max = 60_000))]
-    pub(super) backoff_ms: Option<u64>,
-}
-
 /// What may happen in the repository.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -492,9 +401,64 @@ pub(super) struct IntegrationTable {
     pub(super) bench: String,
 }
 
-pub(super) use super::api_table::PriceSetting;
+/// What commands and agents may read and write.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxTable {
+    /// `auto` sandboxes with what the host supports, `require` refuses to start if something is
+    /// missing, `off` disables the sandbox; `auto` by default.
+    pub(super) mode: Option<ModeName>,
+    /// Whether the project's commands may use the network; false by default.
+    #[serde(default)]
+    pub(super) network: bool,
+    /// Whether the agent may use the network; true by default.
+    pub(super) agent_network: Option<bool>,
+    /// Otherwise hidden files and directories outside the worktree that may be read.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) read: Vec<String>,
+    /// What tests and benchmarks may write: a worktree path such as `target`, or a full path.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) write: Vec<String>,
+    /// Environment variables to pass in addition to the usual ones; `NAME*` matches a prefix.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    pub(super) env: Vec<String>,
+    /// `run` empties home and caches before every command, `tree` keeps them for commands in
+    /// the same worktree; `run` by default.
+    pub(super) caches: Option<CachesName>,
+    /// Maximum memory for one command, in GiB; by default nine tenths of the machine's.
+    #[schemars(range(min = 0.001, max = 1_000_000))]
+    pub(super) memory_gib: Option<f64>,
+    /// Maximum number of processes of one command at a time; 4096 by default.
+    #[schemars(range(min = 1, max = 4_000_000))]
+    pub(super) processes: Option<u32>,
+}
+
+/// Whether commands and agents are sandboxed.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ModeName {
+    /// With what the host supports.
+    Auto,
+    /// With everything, or nothing runs.
+    Require,
+    /// Not at all.
+    Off,
+}
+
+/// How long files that a command leaves in home and caches are kept.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum CachesName {
+    /// Until the command ends.
+    Run,
+    /// As long as the worktree.
+    Tree,
+}
+
 pub(super) use super::contract_file::ContractTable;
 pub(super) use super::knobs::{KnobTable, TuneTable};
 pub(super) use super::names::{BetterName, ClockRuleName, GpuPlaceName};
 pub(super) use super::policy_file::{AcceptTable, PlaybookTable, PolicyTable};
-pub(super) use super::roles::{AgentTable, RoleAgentTable};

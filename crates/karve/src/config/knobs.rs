@@ -1,9 +1,8 @@
 //! The tables `[[knobs]]` and `[tune]`: knobs declared outside the source, and how knobs are
 //! tuned.
 
-use super::commands::env_of;
 use super::source::ConfigSource;
-use super::values::Scalar;
+use super::values::{Scalar, env_of};
 use karve_core::charter::{PoolMember, TuneRule};
 use karve_harness::placeholders::NAMES;
 use karve_harness::project_file::glob_set;

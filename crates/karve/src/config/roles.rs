@@ -1,5 +1,6 @@
 //! `[agent]` and `[roles]` of `karve.toml`: which agent takes which role, and what it may write.
 
+use super::agent_file::RoleAgentTable;
 use super::agents::{can_be_named, known_agents};
 use super::file::ConfigFile;
 use super::scope::check_globs;
@@ -12,39 +13,7 @@ use karve_core::charter::{AskRule, Target};
 use karve_core::roles::{Duty, Role, RoleRequest, RoleTable, route};
 use karve_os::error::Result;
 use karve_os::text::{shown, suggestion};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// Who proposes and implements.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AgentTable {
-    /// `builtin`, `external`, `replay:<directory>`, a kind of command-line agent or model API, or
-    /// one of `[agents]`; `builtin` by default.
-    #[schemars(length(min = 1))]
-    pub(super) name: Option<String>,
-    /// The request in words, such as `port it to TileIR`; it selects the role.
-    #[schemars(length(min = 1, max = 400))]
-    pub(super) intent: Option<String>,
-    /// Maximum tokens of a brief, each counted as four bytes; 6000 by default.
-    #[schemars(range(min = 1_000, max = 200_000))]
-    pub(super) brief_tokens: Option<u32>,
-}
-
-/// Which agent takes a role.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RoleAgentTable {
-    /// The agent that takes it, named as in `agent.name`; the campaign's agent by default.
-    #[schemars(length(min = 1))]
-    agent: Option<String>,
-    /// Whether the role is used at all; true by default.
-    enabled: Option<bool>,
-    /// Globs of the editable files that it may change, instead of the role's defaults.
-    #[schemars(length(min = 1))]
-    writes: Option<Vec<String>>,
-}
 
 /// How agents are asked.
 pub(super) fn asks_of(

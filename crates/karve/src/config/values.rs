@@ -1,8 +1,12 @@
 //! Values of `karve.toml` that can be written in more than one way.
 
+use super::source::ConfigSource;
+use karve_os::error::Result;
+use karve_os::text::shown;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -276,4 +280,22 @@ impl<'de, T: Number> Deserialize<'de> for OrNone<T> {
         }
         deserializer.deserialize_any(OrNoneVisitor(PhantomData))
     }
+}
+
+/// Environment variables as text.
+pub(super) fn env_of(
+    source: &ConfigSource<'_>,
+    path: &str,
+    table: &BTreeMap<String, Scalar>,
+) -> Result<BTreeMap<String, String>> {
+    let mut env = BTreeMap::new();
+    for (name, Scalar(value)) in table {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(source
+                .error_at(path, format!("`{}` cannot be set in the environment", shown(name)))
+                .hint(format!("write {path} like {{ OMP_NUM_THREADS = \"1\" }}")));
+        }
+        env.insert(name.clone(), value.clone());
+    }
+    Ok(env)
 }

@@ -7,7 +7,6 @@
 //!
 //! karve reads benchmarks strictly, so the guess is made here, once, and written down as a pattern.
 
-use super::recipe::MetricGuess;
 use karve_core::charter::Better;
 
 /// Words for units after a number: as written, the name of the metric, and its unit.
@@ -43,6 +42,32 @@ const PER: [&str; 5] = ["/iter", "/call", "/op", "/run", "/element"];
 
 /// Words before a number that says what was computed.
 const CHECKSUMS: [&str; 5] = ["checksum", "result", "sum", "digest", "crc"];
+
+/// What is measured, as far as the sources show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MetricGuess {
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) better: Better,
+}
+
+impl MetricGuess {
+    /// What the timing records of pytest report.
+    pub(super) fn of_records() -> Self {
+        Self { name: "forward.mean".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
+    }
+
+    /// The time of one call, as the tools that always report one do.
+    pub(super) fn latency() -> Self {
+        Self { name: "latency".to_owned(), unit: "us".to_owned(), better: Better::Lower }
+    }
+}
+
+impl Default for MetricGuess {
+    fn default() -> Self {
+        Self { name: "time_ms".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
+    }
+}
 
 /// How the lines of a benchmark are read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ mod make;
 mod python;
 
 use super::kernel::{KernelGuess, KernelLanguage};
-use super::{FileListing, printed, stem_of};
+use super::printed::{self, MetricGuess};
+use super::{FileListing, stem_of};
 use karve_core::charter::Better;
 use karve_harness::commands::output::OutputFormat;
 use std::collections::BTreeMap;
@@ -36,32 +37,6 @@ pub(super) struct ProjectRecipe {
     /// Whether nothing was recognized, so that the commands are placeholders.
     pub(super) is_placeholder: bool,
     pub(super) why: Vec<String>,
-}
-
-/// What is measured, as far as the sources show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MetricGuess {
-    pub(super) name: String,
-    pub(super) unit: String,
-    pub(super) better: Better,
-}
-
-impl MetricGuess {
-    /// What the timing records of pytest report.
-    pub(super) fn of_records() -> Self {
-        Self { name: "forward.mean".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
-    }
-
-    /// The time of one call, as the tools that always report one do.
-    fn latency() -> Self {
-        Self { name: "latency".to_owned(), unit: "us".to_owned(), better: Better::Lower }
-    }
-}
-
-impl Default for MetricGuess {
-    fn default() -> Self {
-        Self { name: "time_ms".to_owned(), unit: "ms".to_owned(), better: Better::Lower }
-    }
 }
 
 /// The first recipe that fits; for a Python kernel, the Python recipes come first.

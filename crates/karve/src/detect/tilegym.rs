@@ -2,7 +2,8 @@
 //! workflow.
 
 use super::kernel::KernelGuess;
-use super::recipe::{MetricGuess, ProjectRecipe};
+use super::printed::MetricGuess;
+use super::recipe::ProjectRecipe;
 use super::{FileListing, name_of, stem_of};
 
 /// Where TileGym keeps its kernels.

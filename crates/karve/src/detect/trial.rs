@@ -4,7 +4,7 @@
 //! proposal ──▶ attempts ──▶ (run one) ──▶ read_output ──▶ proposal with cases that exist
 //! ```
 
-use super::recipe::MetricGuess;
+use super::printed::MetricGuess;
 use super::{CASES_MAX, ConfigProposal, printed};
 use karve_core::charter::Better;
 use karve_harness::commands::output::{self, CaseCheck, OutputFormat, OutputRow, ParseSpec};

@@ -1,10 +1,5 @@
 //! How a device on another machine is had: acquire it, run there, give it back.
 
-use super::command::CommandEngine;
-use super::ray::RayEngine;
-use super::slurm::SlurmEngine;
-use super::ssh::SshEngine;
-use super::table::{EngineKind, RemoteConfig};
 use karve_os::device::NoticeSink;
 use karve_os::error::Result;
 use karve_os::process::{Command, StopFlag};
@@ -59,16 +54,6 @@ pub trait Engine: Debug + Send {
     /// The state of a held device that does not answer, if that can be known.
     fn state(&self, _held: &Allocation) -> Option<String> {
         None
-    }
-}
-
-/// The engine of a remote.
-pub fn engine_of(config: &RemoteConfig) -> Box<dyn Engine> {
-    match config.table.engine {
-        EngineKind::Ssh => Box::new(SshEngine::new(config)),
-        EngineKind::Slurm => Box::new(SlurmEngine::new(config)),
-        EngineKind::Ray => Box::new(RayEngine::new(config)),
-        EngineKind::Command => Box::new(CommandEngine::new(config)),
     }
 }
 

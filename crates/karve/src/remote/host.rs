@@ -1,7 +1,8 @@
 //! A device on another machine, as the steps of a campaign use it: what the far side lacks is sent,
 //! the work is done there, and what came of it is brought back.
 
-use super::engine::{DeviceWait, Engine, engine_of};
+use super::engine::{DeviceWait, Engine};
+use super::engines::engine_of;
 use super::far_state::FarState;
 pub use super::far_state::NearSide;
 use super::far_state::odd;

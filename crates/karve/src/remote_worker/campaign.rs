@@ -2,6 +2,7 @@
 
 use super::Performed;
 use super::commands::{self, CopyRun};
+use super::tools::FarTools;
 use super::tuner::FarEvaluator;
 use crate::refs::refs_of;
 use crate::remote::wire::{
@@ -35,17 +36,6 @@ pub(super) struct FarProject {
     /// Tries settings of knobs; before the campaign, whose files it uses.
     tuner: Option<FarEvaluator>,
     campaign: Option<FarCampaign>,
-}
-
-/// What every task works with.
-#[derive(Clone)]
-pub(super) struct FarTools {
-    /// The copy of the user's repository.
-    pub(super) repo: Repo,
-    pub(super) stop: StopFlag,
-    /// Ends a command of an agent.
-    pub(super) cancel: StopFlag,
-    pub(super) notices: NoticeSink,
 }
 
 /// The copy of a campaign.

@@ -1,7 +1,7 @@
 //! Commands that run in the copy of a project: karve itself, or any line.
 
 use super::Performed;
-use super::campaign::FarTools;
+use super::tools::FarTools;
 use crate::remote::wire::{Outcome, TaskEnd};
 use karve_harness::git::{Oid, Repo};
 use karve_os::device::lease;

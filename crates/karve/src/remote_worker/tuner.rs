@@ -1,6 +1,6 @@
 //! Settings of knobs that are tried here for a search on another machine.
 
-use super::campaign::FarTools;
+use super::tools::FarTools;
 use crate::config::Overrides;
 use crate::project::ProjectArgs;
 use crate::remote::wire::Outcome;

@@ -1,7 +1,9 @@
 //! A profile for people: karve's own page, the hyper-mla contract, and the trtllm and primus forms.
 
+mod contract;
+
+use super::template;
 use super::text::{bounded, one_line};
-use super::{contract, template};
 use karve_core::profile::compare::compare_kernels;
 use karve_core::profile::{Diagnosis, KernelProfile, Opportunity};
 use karve_profile::profilers::contract::{ConfigPlacement, pairs};
@@ -172,7 +174,7 @@ pub fn render(form: ReportFormat, page: &ProfilePage<'_>) -> String {
 }
 
 /// The context of the templates about a profile.
-pub(super) fn profile_page(page: &ProfilePage<'_>) -> Value {
+fn profile_page(page: &ProfilePage<'_>) -> Value {
     context! {
         title => page.title,
         against => page.against,

@@ -6,7 +6,6 @@
 
 use super::copies::{BuildCopies, BuildMode, IncrementalTrust};
 use super::recorded::EvaluationFailure;
-use super::session::as_metric;
 use super::unused_knobs::unused_knobs;
 use crate::checks;
 use globset::GlobSet;
@@ -388,7 +387,7 @@ impl Evaluator {
         };
         let better = self.charter.metric.better;
         // Rates are inverted here, and inverted again for display.
-        let one = |sample: &Sample| as_metric(sample.value, better);
+        let one = |sample: &Sample| better.as_metric(sample.value);
         let cases: Vec<f64> = samples.iter().map(one).collect();
         Ok(match stats::geometric_mean(&cases) {
             Some(value) => SettingResult::Read { value, cases },

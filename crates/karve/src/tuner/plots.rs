@@ -2,7 +2,7 @@
 //! matter most against each other, and all knobs of the best settings side by side.
 
 use super::earlier::Ranking;
-use super::session::{TuneResult, as_metric};
+use super::session::TuneResult;
 use karve_core::chart::{COLORS, Chart, HEIGHT, LEFT, RIGHT, Stroke, TOP, WIDTH, escaped};
 use karve_core::charter::Better;
 use karve_core::score::figure;
@@ -165,7 +165,7 @@ fn render_convergence(record: &SearchRecord, better: Better) -> String {
     let count = logs.len().max(8) as f64;
     let mut chart = Chart::new("Settings in the order tried", (0.0, count), (low, high));
     let ticks = (0..=5).map(|k| low + (high - low) * f64::from(k) / 5.0);
-    let ticks = ticks.map(|y| (y, figure(as_metric(10_f64.powf(y), better))));
+    let ticks = ticks.map(|y| (y, figure(better.as_metric(10_f64.powf(y)))));
     chart.axes("settings", "value (log scale)", &ticks.collect::<Vec<_>>());
     let mut best = f64::INFINITY;
     let mut steps = Vec::new();

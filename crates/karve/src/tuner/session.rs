@@ -109,14 +109,6 @@ pub struct TuneSubject {
     pub unit: String,
 }
 
-/// A value in the project's metric: readings are stored so that lower is better.
-pub fn as_metric(value: f64, better: Better) -> f64 {
-    match better {
-        Better::Lower => value,
-        Better::Higher => 1.0 / value,
-    }
-}
-
 /// The grid of an evaluator's knobs, with notes about it.
 pub fn grid_of(setting_evaluator: &Evaluator, say: &dyn Fn(&str)) -> Result<Grid> {
     if setting_evaluator.knobs().is_empty() {

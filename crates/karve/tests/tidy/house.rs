@@ -1,5 +1,5 @@
-//! The house: which crate may use which, no import cycles, unsafe code in one crate, one name for
-//! one type, and the words that karve no longer uses.
+//! The house: which crate may use which, unsafe code in one crate, one name for one type, and the
+//! words that karve no longer uses.
 
 use super::source::{Source, files, places, read};
 use super::{assert_none, modules};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const ARCHITECTURE_BYTES_MAX: usize = 10 * 1024;
 
 /// The crates, and those of ours that each may depend on.
-const CRATES: [(&str, &[&str]); 8] = [
+pub(super) const CRATES: [(&str, &[&str]); 8] = [
     ("numerics", &[]),
     ("core", &["numerics"]),
     ("os", &["numerics", "core"]),
@@ -56,7 +56,7 @@ const FORBIDDEN: [&str; 29] = [
     concat!("work", "shop"),
 ];
 
-fn crate_of(path: &str) -> Option<&str> {
+pub(super) fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split('/').next()
 }
 
@@ -81,88 +81,6 @@ pub(super) fn wrong_dependencies(name: &str, manifest: &str, allowed: &[&str]) -
     });
     ours.filter(|of| !allowed.contains(of))
         .map(|of| format!("crates/{name} must not depend on karve-{of}"))
-        .collect()
-}
-
-#[test]
-fn no_modules_import_each_other_in_a_circle() {
-    let complaints = CRATES.iter().flat_map(|(name, _)| {
-        let sources = modules();
-        let of = sources.iter().filter(|s| crate_of(&s.path) == Some(name));
-        cycles(name, &imports(of))
-    });
-    assert_none(complaints.collect());
-}
-
-/// Which top-level modules of a crate each of them uses, tests aside.
-pub(super) fn imports<'a>(
-    sources: impl Iterator<Item = &'a Source>,
-) -> BTreeMap<String, BTreeSet<String>> {
-    let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let sources: Vec<&Source> = sources.collect();
-    let module_of = |path: &str| {
-        let inside = path.split_once("/src/").map(|(_, inside)| inside)?;
-        let top = inside.split('/').next()?.trim_end_matches(".rs");
-        (!["lib", "main"].contains(&top)).then(|| top.to_owned())
-    };
-    let all: BTreeSet<String> = sources.iter().filter_map(|s| module_of(&s.path)).collect();
-    for source in sources {
-        let Some(from) = module_of(&source.path) else {
-            continue;
-        };
-        let is_tests = source.path.ends_with("/tests.rs") || source.path.contains("/tests/");
-        if is_tests || from == "testing" {
-            continue;
-        }
-        for at in source.uses("crate::") {
-            let rest = &source.code[at + "crate::".len()..];
-            let names = named_after(rest);
-            let to = names.into_iter().filter(|to| all.contains(to) && *to != from);
-            arrows.entry(from.clone()).or_default().extend(to);
-        }
-    }
-    arrows
-}
-
-/// The modules that a path names: one, or those of a list in braces.
-fn named_after(rest: &str) -> Vec<String> {
-    let word = |text: &str| {
-        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
-        text[..end.unwrap_or(text.len())].to_owned()
-    };
-    let Some(list) = rest.strip_prefix('{') else {
-        return vec![word(rest)];
-    };
-    let mut depth = 0_i32;
-    let mut names = vec![word(list.trim_start())];
-    for (at, c) in list.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => names.push(word(list[at + 1..].trim_start())),
-            _ => {}
-        }
-    }
-    names
-}
-
-/// Modules that can be reached from themselves.
-pub(super) fn cycles(name: &str, arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let reaches = |from: &String| {
-        let mut seen = BTreeSet::new();
-        let mut next: Vec<&String> = arrows.get(from).into_iter().flatten().collect();
-        while let Some(module) = next.pop() {
-            if seen.insert(module.clone()) {
-                next.extend(arrows.get(module).into_iter().flatten());
-            }
-        }
-        seen.contains(from)
-    };
-    arrows
-        .keys()
-        .filter(|module| reaches(module))
-        .map(|module| format!("crates/{name}: {module} is part of an import cycle"))
         .collect()
 }
 

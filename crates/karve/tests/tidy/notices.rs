@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use super::{
-    MACHINES, UNDONE, coverage, house, impurities, leftovers, missing_files, orphan_output,
+    MACHINES, UNDONE, coverage, cycles, house, impurities, leftovers, missing_files, orphan_output,
     oversized_file, oversized_functions, strange_dependencies, trespasses, unused_words,
     vague_hints,
 };
@@ -78,14 +78,26 @@ fn a_crate_that_points_the_wrong_way() {
 #[test]
 fn modules_in_a_circle() {
     let source = |path: &str, text: &str| broken(&format!("crates/x/src/{path}"), text);
+    let found = |sources: &[Source]| cycles::cycles("x", &cycles::imports(sources.iter()));
     let circle = [
         source("a.rs", "use crate::{b::{C, D}, other};\n"),
+        source("b.rs", "mod deep;\n"),
         source("b/deep.rs", "fn f() { crate::c::g() }\n"),
-        source("c.rs", "use crate::a::X;\n"),
+        source("c.rs", "use super::{a::X, a};\n"),
         source("d.rs", "use crate::a::X;\n#[cfg(test)]\nmod tests {\n    use crate::d::Y;\n}\n"),
     ];
-    check(house::cycles("x", &house::imports(circle.iter())), 3);
-    check(house::cycles("x", &house::imports(circle[1..].iter())), 0);
+    check(found(&circle), 3);
+    check(found(&circle[1..]), 0);
+    let inside = [
+        source("e.rs", "use self::f::F;\n"),
+        source("e/f.rs", "use super::super::e::{g::{G}, E};\n"),
+        source("e/g.rs", "use super::f::{self, F as H};\n"),
+        source("e/h.rs", "use super::{E, f::F};\n"),
+    ];
+    let complaints = found(&inside);
+    check(complaints.clone(), 2);
+    assert_eq!(complaints[0], "crates/x: e::f is part of an import cycle");
+    check(found(&inside[..2]), 0);
 }
 
 #[test]

@@ -4,11 +4,11 @@
 //! rights with a few calls. Without a namespace sandbox, the files that it may read are listed
 //! one by one, and its sockets are refused.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::filter::{ExtraSyscalls, command_filter};
 use super::namespace::NamespaceSandbox;
+use super::permissions::{CommandPermissions, ResourceLimits};
 use super::sys::{LimitedResource, SandboxProfile};
 use super::{ruleset, sys};
 use crate::error::{Result, WithContext};
@@ -34,40 +34,6 @@ impl ConfinementSupport {
             filters: sys::has_filters() && !command_filter(ExtraSyscalls::default()).is_empty(),
         }
     }
-}
-
-/// What a command may do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandPermissions {
-    /// Where it may write.
-    pub write: Vec<PathBuf>,
-    /// Where it may write in its namespace sandbox, by the paths there.
-    pub write_in_namespace: Vec<PathBuf>,
-    /// What it may read, if no namespace sandbox hides the rest.
-    pub read: Vec<PathBuf>,
-    /// Whether it may use the network.
-    pub network: bool,
-    /// Whether it may create a sandbox inside this one.
-    pub nested: bool,
-    /// Whether it may use the hardware performance counters.
-    pub counters: bool,
-    /// How much it may use.
-    pub bounds: ResourceLimits,
-}
-
-/// How much a command may use; `None` means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ResourceLimits {
-    /// Bytes of memory of one process.
-    pub memory_bytes: Option<u64>,
-    /// Bytes of memory of all its processes together.
-    pub memory_sum_bytes: Option<u64>,
-    /// Processes at a time.
-    pub processes: Option<u32>,
-    /// Bytes of one file.
-    pub file_bytes: Option<u64>,
-    /// Open files of one process.
-    pub open_files: Option<u64>,
 }
 
 /// Which variables a command sees.

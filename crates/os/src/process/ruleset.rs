@@ -11,8 +11,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
-use super::confinement::CommandPermissions;
 use super::namespace::NamespaceSandbox;
+use super::permissions::CommandPermissions;
 use super::readable::{PathAccess, ReadablePaths};
 
 /// The version whose accesses are restricted. A later one also restricts `ioctl` on devices, which

@@ -1,6 +1,6 @@
 //! What the library knows about the current kernel: matches for its profile, refutations here.
 
-use super::relations::{after_what_they_need, in_kernel, is_of_no_use};
+use super::relations::{UsableEntry, after_what_they_need, in_kernel, is_of_no_use};
 use super::{TEXT_MAX, clip, in_role, kernel_class};
 use crate::campaign::Campaign;
 use crate::hypothesis::{Hypothesis, title_similarity};
@@ -40,15 +40,6 @@ pub struct LibraryRecall {
     pub kept: Vec<String>,
     /// Entries for other roles than the one that is asked.
     pub not_for_role: usize,
-}
-
-/// An entry that can be applied without an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UsableEntry {
-    /// The entry.
-    pub known: KnownEntry,
-    /// The log speedup that it promises here.
-    pub promise: f64,
 }
 
 /// An entry as shown in a brief.

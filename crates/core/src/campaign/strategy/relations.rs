@@ -1,10 +1,18 @@
 //! Relations between entries: what the kernel already has, what that contains or rules out, and
 //! what should come first.
 
-use super::recall::UsableEntry;
 use crate::campaign::Campaign;
 use crate::knowledge::KnownEntry;
 use std::collections::BTreeSet;
+
+/// An entry that can be applied without an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsableEntry {
+    /// The entry.
+    pub known: KnownEntry,
+    /// The log speedup that it promises here.
+    pub promise: f64,
+}
 
 /// The entries in the parent of the current round: those that were kept on its own path from the
 /// base.

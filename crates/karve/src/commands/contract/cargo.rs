@@ -1,7 +1,7 @@
 //! Rust: a crate of Cargo, or a single file.
 
 use super::{ADDED, AddedFiles, ContractTarget, SOURCE_BYTES_MAX};
-use crate::commands::init;
+use crate::commands::project_files;
 use crate::detect::contract::{self as plan, ContractPlan, TensorUse, entry_of_rust, plan_native};
 use karve_audit::{Param, ParamType};
 use karve_os::error::{CommandError, Result, WithContext};
@@ -115,7 +115,9 @@ fn of_crate(target: &ContractTarget) -> Result<RustLayout> {
         added.push((format!("{ADDED}/Cargo.lock"), lock.clone()));
         added.push((format!("{ADDED}/reference/Cargo.lock"), lock));
     }
-    for path in init::plain_files(&target.dir).into_iter().filter(|path| path.starts_with("src/")) {
+    for path in
+        project_files::plain_files(&target.dir).into_iter().filter(|path| path.starts_with("src/"))
+    {
         let text = read(&path).context(|| format!("cannot copy {path}"))?;
         added.push((format!("{ADDED}/reference/crate/{path}"), text));
     }

@@ -3,6 +3,7 @@
 
 use super::write_new;
 use crate::commands::contract::ContractArgs;
+use crate::config;
 use crate::detect::{self, ConfigProposal, ModelTask, ProjectFiles};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::ui;
@@ -65,7 +66,7 @@ pub(super) fn write_task(task: &ModelTask, print: bool, dir: &Path) -> Result<()
         ui::out(&text);
         return Ok(());
     }
-    super::check(&text, dir, "write it by hand: see docs/contract.md")?;
+    config::check(&text, dir, "write it by hand: see docs/contract.md")?;
     if let Some(added) = &task.added {
         write_new(&dir.join(&task.kernel), added)?;
         ui::outln(&format!("wrote {}", task.kernel));

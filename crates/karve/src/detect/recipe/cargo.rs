@@ -1,7 +1,8 @@
 //! A crate of Cargo, whose benchmark may use criterion.
 
-use super::{MetricGuess, ProjectRecipe, measured};
+use super::{ProjectRecipe, measured};
 use crate::detect::kernel::KernelGuess;
+use crate::detect::printed::MetricGuess;
 use crate::detect::{FileListing, is_plain, stem_of};
 use karve_harness::commands::output::OutputFormat;
 

@@ -1,7 +1,8 @@
 //! A project with CMake, whose benchmark may use Google Benchmark.
 
-use super::{MetricGuess, ProjectRecipe, measured};
+use super::{ProjectRecipe, measured};
 use crate::detect::kernel::KernelGuess;
+use crate::detect::printed::MetricGuess;
 use crate::detect::{FileListing, is_plain, name_of};
 use karve_harness::commands::output::OutputFormat;
 

@@ -1,8 +1,9 @@
 //! Kernels in Python: pytest with pytest-benchmark or timing records, scripts, and files that test
 //! and measure themselves.
 
-use super::{MetricGuess, ProjectRecipe, measured, measured_by};
+use super::{ProjectRecipe, measured, measured_by};
 use crate::detect::kernel::{KernelGuess, KernelLanguage};
+use crate::detect::printed::MetricGuess;
 use crate::detect::{FileListing, name_of};
 use karve_core::charter::Better;
 use karve_harness::commands::output::OutputFormat;

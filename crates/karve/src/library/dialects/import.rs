@@ -1,7 +1,7 @@
 //! Reads the formats of the published workflows, as `data/dialects.toml` maps them to entries.
 
 use super::facts::FactList;
-use super::wiki::{check_sections, claim_mark, with_own_fields};
+use super::wiki::{check_sections, claim_mark, section, with_own_fields};
 use super::{Dialect, EvidencePlace, SourcePage, mark, slug, triggers_in};
 use crate::library::markdown::{front_matter_error, parse_sections};
 use karve_core::knowledge::{
@@ -94,10 +94,6 @@ struct PageMeasurement {
 
 fn parts_of(path: &Path) -> Vec<String> {
     path.iter().map(|part| part.to_string_lossy().into_owned()).collect()
-}
-
-pub(super) fn section<'a>(sections: &'a [EntrySection], heading: &str) -> Option<&'a EntrySection> {
-    sections.iter().find(|section| section.heading.eq_ignore_ascii_case(heading))
 }
 
 /// The word of an entry for a word of a format.

@@ -2,7 +2,6 @@
 //! entry that its front matter has no name for.
 
 use super::Dialect;
-use super::import::section;
 use karve_core::knowledge::{Entry, EntrySection, Evidence};
 
 /// The entry that karve wrote, with what somebody changed on its page since.
@@ -36,6 +35,11 @@ pub(super) fn check_sections(dialect: &Dialect, sections: &[EntrySection]) -> Re
         }
         None => Ok(()),
     }
+}
+
+/// The section with that heading, in whatever case.
+pub(super) fn section<'a>(sections: &'a [EntrySection], heading: &str) -> Option<&'a EntrySection> {
+    sections.iter().find(|section| section.heading.eq_ignore_ascii_case(heading))
 }
 
 /// A claim and its mark of four parts.

@@ -6,7 +6,6 @@ use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding, with_unit};
 use crate::reports::source::{HiddenNames, ReportSource};
 use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable, time_with_waits};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
-use karve_core::charter::Better;
 use karve_core::hypothesis::{ChangePart, Hypothesis};
 use karve_core::integrity::{GainProof, Severity};
 use karve_core::knowledge::{self, EvidenceEffect, effect_of};
@@ -279,12 +278,9 @@ fn variant(source: &ReportSource<'_>, round: &RoundSummary, made: &ImplementedVa
 /// A reading that selected a variant, in the unit of the metric; rates are inverted.
 fn trial_reading(source: &ReportSource<'_>, value: f64) -> String {
     let metric = &source.charter.metric;
-    let value = match metric.better {
-        Better::Lower => value,
-        Better::Higher => 1.0 / value,
-    };
+    let value = number(Some(metric.better.as_metric(value)));
     let unit = source.line(&metric.unit, UNIT_MAX);
-    format!("{} {unit}", number(Some(value))).trim().to_owned()
+    format!("{value} {unit}").trim().to_owned()
 }
 
 /// The gate and the figures.

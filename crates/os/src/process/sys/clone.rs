@@ -3,7 +3,6 @@
 use std::{io, mem, ptr};
 
 use super::Pid;
-use super::start::ChildSetup;
 
 /// The argument of `clone3`, as far as this file uses it; the rest is zero.
 #[repr(C, align(8))]
@@ -34,7 +33,7 @@ pub(super) const CLONE_MEMORY: u64 = 0;
 pub(super) const STACK_BYTES: usize = 64 << 10;
 
 /// What a child runs.
-pub(super) type ChildMain = extern "C" fn(&ChildSetup<'_>) -> !;
+pub(super) type ChildMain<T> = extern "C" fn(&T) -> !;
 
 /// Creates a child that runs on the stack that the arguments name; returns its id.
 ///
@@ -42,11 +41,7 @@ pub(super) type ChildMain = extern "C" fn(&ChildSetup<'_>) -> !;
 ///
 /// The stack must be large enough, and used by nothing else.
 #[cfg(target_arch = "x86_64")]
-pub(super) unsafe fn clone3(
-    args: &CloneArgs,
-    life: &ChildSetup<'_>,
-    live: ChildMain,
-) -> io::Result<Pid> {
+pub(super) unsafe fn clone3<T>(args: &CloneArgs, life: &T, live: ChildMain<T>) -> io::Result<Pid> {
     let result: i64;
     // SAFETY: the kernel preserves all registers except those named here. The child starts after
     // the system call on its own stack, whose end is aligned as a call requires, and never leaves
@@ -82,7 +77,7 @@ pub(super) unsafe fn clone3(
 ///
 /// No thread may hold a lock that the child needs, which takes none.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn clone3(args: &CloneArgs, life: &Life<'_>, live: Live) -> io::Result<Pid> {
+pub(super) unsafe fn clone3<T>(args: &CloneArgs, life: &T, live: ChildMain<T>) -> io::Result<Pid> {
     // SAFETY: the child runs only async-signal-safe code until it executes or exits.
     let pid = unsafe {
         libc::syscall(libc::SYS_clone3, ptr::from_ref(args), mem::size_of::<CloneArgs>())

@@ -1,9 +1,9 @@
 //! A profile in the hyper-mla contract, in both published variants: valid for karve's own parser,
 //! and explicit if the contract has no class for the finding.
 
-use super::profile::{CounterComparison, KernelReport, ProfilePage, profile_page};
-use super::template;
-use super::text::{bounded, one_line};
+use super::{CounterComparison, KernelReport, ProfilePage, profile_page};
+use crate::reports::template;
+use crate::reports::text::{bounded, one_line};
 use karve_core::profile::Bottleneck;
 use karve_core::profile::classify::with_derived;
 use karve_profile::profilers::contract::{BottleneckClass, ConfigPlacement, NONE, PERCENT_MAX};
