@@ -68,6 +68,8 @@ pub struct Worktrees {
     /// so that an empty entry left by a crash is known to be ours.
     prefix: String,
     built: BTreeMap<String, BuiltTree>,
+    /// The trees of commits: one that was committed again is not built again.
+    trees: BTreeMap<String, String>,
     /// Where a first build is kept, and by whom.
     seed: BuildSeed,
     /// The file that names hidden cases, relative to the worktree, if they must stay secret.
@@ -82,7 +84,8 @@ impl Worktrees {
         let prefix = prefix_of(&dir);
         repo.prune_half_made(&prefix)?;
         let seed = BuildSeed::Own(dir.join(CARGO_SEED));
-        Ok(Self { dir, prefix, built: BTreeMap::new(), seed, secret: None })
+        let (built, trees) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { dir, prefix, built, trees, seed, secret: None })
     }
 
     /// The same worktrees, with a first build that every process of the project shares.
@@ -148,7 +151,7 @@ impl Worktrees {
         build: BuildVariant,
     ) -> GateResult<BuiltTree> {
         let (key, layout) = match build {
-            BuildVariant::Usual => (commit.to_owned(), 0),
+            BuildVariant::Usual => (self.tree_of(repo, commit)?, 0),
             BuildVariant::Copy => (files::sha256_hex(format!("{commit} copy").as_bytes()), 0),
             BuildVariant::Layout(n) => (files::sha256_hex(format!("{commit} {n}").as_bytes()), n),
         };
@@ -226,21 +229,26 @@ impl Worktrees {
 
     /// Removes every built worktree except those of some commits.
     pub fn keep_only(&mut self, repo: &Repo, commits: &[&str]) -> Result<()> {
+        let kept = commits.iter().filter(|commit| !commit.is_empty());
+        let kept = kept.map(|commit| self.tree_of(repo, commit)).collect::<Result<Vec<_>>>()?;
+        self.trees.retain(|_, tree| kept.contains(tree));
         let gone: Vec<String> =
-            self.built.keys().filter(|c| !commits.contains(&c.as_str())).cloned().collect();
-        for commit in gone {
-            if let Some(built) = self.built.remove(&commit) {
+            self.built.keys().filter(|of| !kept.contains(of)).cloned().collect();
+        for tree in gone {
+            if let Some(built) = self.built.remove(&tree) {
                 repo.worktree_remove(&built.path)?;
             }
         }
         Ok(())
     }
 
-    /// A commit has a new name and the same tree, so its worktree is reused.
-    pub fn rename(&mut self, old: &str, new: &str) {
-        if let Some(built) = self.built.remove(old) {
-            self.built.insert(new.to_owned(), built);
+    fn tree_of(&mut self, repo: &Repo, commit: &str) -> Result<String> {
+        if let Some(tree) = self.trees.get(commit) {
+            return Ok(tree.clone());
         }
+        let tree = repo.tree_of(&Oid::named(commit)?)?.to_string();
+        self.trees.insert(commit.to_owned(), tree.clone());
+        Ok(tree)
     }
 
     /// Removes everything.

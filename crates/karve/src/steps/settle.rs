@@ -41,7 +41,6 @@ pub(crate) fn perform(
         let name = format!("{}/{name}", refs_of(&context.charter.name));
         context.repos.work.update_ref(&name, &new, ExpectedRef::Any)?;
     }
-    context.repos.trees.rename(&candidate.commit, new.as_str());
     context.repos.keep_only(&[new.as_str()])?;
     Ok(settled(Some(new.to_string())))
 }
