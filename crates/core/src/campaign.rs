@@ -316,13 +316,13 @@ impl Campaign {
     pub fn current_round(&self) -> Option<&RoundState> {
         match &self.phase {
             CampaignPhase::Round(round) => Some(round),
+            CampaignPhase::Controlling(control) => control.round(),
             CampaignPhase::Undefined
             | CampaignPhase::Defined
             | CampaignPhase::Prepared
             | CampaignPhase::MutationChecked
             | CampaignPhase::TipsKnown
             | CampaignPhase::Comparing(_)
-            | CampaignPhase::Controlling(_)
             | CampaignPhase::Confirming { .. }
             | CampaignPhase::LookingBack(_)
             | CampaignPhase::Closing(_)

@@ -37,13 +37,34 @@ pub struct VariantTrial {
     /// Its readings, the geometric mean of all visible cases each; less is better.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
+    /// Where several devices read the variants: readings of the incumbent between its own, on the
+    /// same device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incumbent: Vec<f64>,
+    /// That device's host.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
 }
 
 impl VariantTrial {
+    /// One without readings.
+    pub fn new(variant: u32, gate: Gate) -> Self {
+        Self { variant, gate, values: Vec::new(), incumbent: Vec::new(), host: String::new() }
+    }
+
     /// The reading that counts: the middle one.
     pub fn value(&self) -> Option<f64> {
-        stats::median(&self.values).filter(|value| value.is_finite() && *value > 0.0)
+        middle(&self.values)
     }
+
+    /// The same, over that of the incumbent on the same device.
+    fn relative(&self) -> Option<f64> {
+        Some(self.value()? / middle(&self.incumbent)?)
+    }
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    stats::median(values).filter(|value| value.is_finite() && *value > 0.0)
 }
 
 /// The variants that are worth a look: each source once, and none that was judged before.
@@ -65,10 +86,13 @@ pub fn contenders(
 }
 
 /// Which variant continues: the fastest of those that passed; if none has readings, the first
-/// that passed; if none did, the first, which may be fixed.
+/// that passed; if none did, the first, which may be fixed. Times of different devices are not
+/// compared: there each variant is compared with the incumbent beside it.
 pub fn first(tryouts: &[VariantTrial]) -> Option<u32> {
     let passed = || tryouts.iter().filter(|tryout| tryout.gate.passed());
-    let read = passed().filter_map(|tryout| Some((tryout.value()?, tryout.variant)));
+    let has_several = tryouts.iter().any(|tryout| !tryout.host.is_empty());
+    let value = |of: &VariantTrial| if has_several { of.relative() } else { of.value() };
+    let read = passed().filter_map(|tryout| Some((value(tryout)?, tryout.variant)));
     let best = read.min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     best.map(|(_, variant)| variant)
         .or_else(|| passed().next().map(|tryout| tryout.variant))
@@ -81,7 +105,37 @@ mod tests {
     use crate::testing::script::wrong_result;
 
     fn tryout(variant: u32, gate: Gate, values: &[f64]) -> VariantTrial {
-        VariantTrial { variant, gate, values: values.to_vec() }
+        VariantTrial { values: values.to_vec(), ..VariantTrial::new(variant, gate) }
+    }
+
+    #[test]
+    fn times_of_several_devices_are_compared_through_the_incumbent() {
+        let on = |host: &str, variant, values: &[f64], incumbent: &[f64]| VariantTrial {
+            incumbent: incumbent.to_vec(),
+            host: host.to_owned(),
+            ..tryout(variant, Gate::Passed, values)
+        };
+        let check = |tryouts: &[VariantTrial], want: u32| {
+            assert_eq!(first(tryouts), Some(want));
+            // The devices that read them, and their order, do not matter.
+            let other: Vec<VariantTrial> = tryouts.iter().rev().cloned().collect();
+            assert_eq!(first(&other), Some(want));
+        };
+        // The second one gained more, on a device that is half as fast.
+        let fast = on("n1", 0, &[9.0, 9.0, 9.0], &[10.0, 10.0, 10.0]);
+        let slow = on("n2", 1, &[16.0, 15.0, 17.0], &[20.0, 20.0, 20.0]);
+        check(&[fast.clone(), slow.clone()], 1);
+        // One whose incumbent could not be read has nothing to be compared with.
+        let alone = on("n3", 2, &[1.0, 1.0, 1.0], &[]);
+        check(&[fast, alone], 0);
+        // A device that is twice as fast throughout changes nothing.
+        let half = |values: &[f64]| values.iter().map(|value| value / 2.0).collect();
+        let faster = VariantTrial {
+            values: half(&slow.values),
+            incumbent: half(&slow.incumbent),
+            ..slow.clone()
+        };
+        check(&[on("n1", 0, &[7.9; 3], &[10.0; 3]), faster], 0);
     }
 
     #[test]

@@ -26,7 +26,8 @@ impl CampaignScript {
             let gate = self.attempt_of(&candidate.commit, 0).quick.clone();
             let value = 10.0 / self.speed(&candidate.commit, 0);
             let turns = if gate.passed() { step.turns } else { 0 };
-            VariantTrial { variant: *variant, values: vec![value; turns as usize], gate }
+            let values = vec![value; turns as usize];
+            VariantTrial { values, ..VariantTrial::new(*variant, gate) }
         };
         let tryouts: Vec<VariantTrial> = step.candidates.iter().map(tryout).collect();
         Event::Chosen { round: step.round, first: variants::first(&tryouts).unwrap(), tryouts }

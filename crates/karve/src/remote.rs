@@ -15,9 +15,11 @@
 //! held     a device while it is held
 //! far_state what the far side has
 //! exec     commands of an agent that karve drives
+//! copies   what is there of projects, campaigns and karve
 //! ```
 
 mod command;
+pub mod copies;
 pub mod engine;
 mod engines;
 pub mod exec;
@@ -35,6 +37,9 @@ pub mod wire;
 
 use karve_harness::git::Repo;
 use karve_os::files::sha256_hex;
+
+/// The project of commands that need none.
+pub const NO_PROJECT: &str = "0123456789abcdef";
 
 /// A name for a project on other machines: no other project of any host has the same.
 pub fn project_id(repo: &Repo) -> String {

@@ -5,6 +5,7 @@
 
 mod campaign;
 mod commands;
+mod copies;
 mod tools;
 mod tuner;
 
@@ -76,6 +77,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Serves a karve on another machine until it hangs up.
 pub fn serve(dir: &Path) -> Result<()> {
+    // Nobody removes this program meanwhile.
+    let _program = copies::hold_program()?;
     let line = Arc::new(FarLine {
         instance: format!("{}-{}", std::process::id(), clock::now_ms()),
         output: Mutex::new(ui::line()),

@@ -45,6 +45,7 @@ mod tuning;
 pub(crate) use accept::{AcceptanceTest, accept};
 pub use agent_turn::asked_agent;
 pub use agent_workspace::{WORKSPACE_DIR, waits_for_answer};
+pub(crate) use choose::try_variant;
 pub use context::{Context, ContextParts};
 pub(crate) use exec::exec;
 pub(crate) use learn::study;

@@ -13,6 +13,7 @@
 //! unused_knobs unused knobs, which no file reads
 //! journal   every reading, so that no setting is tried twice
 //! far       settings that are tried on other machines
+//! pool      other pieces of work that several machines share
 //! export    the readings as a measured space
 //! portfolio a few settings that together serve all cases
 //! plots     the progress of the sweep, as SVG
@@ -27,6 +28,7 @@ pub mod export;
 pub mod far;
 pub mod journal;
 pub mod plots;
+pub(crate) mod pool;
 pub mod portfolio;
 pub mod quiet;
 pub mod recorded;

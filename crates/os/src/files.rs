@@ -133,6 +133,18 @@ pub fn remove_temporary(dir: &Path) {
     }
 }
 
+/// The bytes of a file, or of all files in a directory; links are not followed.
+pub fn bytes_of(path: &Path) -> u64 {
+    let is_dir = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
+    match is_dir {
+        true => {
+            let entries = fs::read_dir(path).into_iter().flatten().flatten();
+            entries.map(|entry| bytes_of(&entry.path())).sum()
+        }
+        false => fs::symlink_metadata(path).map_or(0, |meta| meta.len()),
+    }
+}
+
 /// Writes a derived file; it can be rebuilt, so it is not synced. An identical file is not touched.
 pub fn write_derived(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());

@@ -4,10 +4,12 @@
 //! incumbent against its own second build. A difference between equals, found twice in a row, ends
 //! the campaign: its readings cannot be trusted. The first time, if karve's own clock is the
 //! metric, the incumbent is also measured against itself with a little more work, to see whether
-//! this host shows a 3% slowdown.
+//! this host shows a 3% slowdown. When another device takes over in the middle of a duel, the A/A
+//! test comes before the next block.
 
 use super::left::{DuelLeft, left};
 use super::out_of_order::{EventResult, not_due};
+use super::round::RoundState;
 use super::{Campaign, CampaignPhase, DuelName, MeasureStep, ProcessAge, Step, StopReason};
 use crate::comparison::{Clock, Comparison};
 use crate::duel::{Duel, DuelRule};
@@ -41,6 +43,20 @@ pub struct Control {
     pub kind: ControlKind,
     /// 1, or 2 when the first found a difference.
     pub attempt: u32,
+    /// The device that it tests in the middle of a duel, counted from 1; 0 between rounds.
+    #[serde(default, skip_serializing_if = "is_between_rounds")]
+    pub device: u32,
+}
+
+impl Control {
+    /// One between two rounds.
+    fn between(after: u32, kind: ControlKind) -> Self {
+        Self { after, kind, attempt: 1, device: 0 }
+    }
+}
+
+fn is_between_rounds(device: &u32) -> bool {
+    *device == 0
 }
 
 /// A control under way.
@@ -52,6 +68,8 @@ pub(super) struct RunningControl {
     spent_ms: u64,
     /// What the first attempt found.
     suspicion: Option<FalsePositive>,
+    /// What goes on after it, if it came in the middle of a duel.
+    interrupted: Option<Box<CampaignPhase>>,
 }
 
 /// What a control showed.
@@ -85,6 +103,14 @@ impl RunningControl {
 
     pub(super) fn duel(&self) -> &Duel {
         &self.duel
+    }
+
+    /// The round in which it came, if it came in the middle of a duel.
+    pub(super) fn round(&self) -> Option<&RoundState> {
+        match self.interrupted.as_deref() {
+            Some(CampaignPhase::Round(round)) => Some(round),
+            _ => None,
+        }
     }
 
     pub(super) fn left(&self, limit_ms: u64) -> DuelLeft {
@@ -146,7 +172,27 @@ impl Campaign {
         let is_next = is_next && self.controlled_at != Some(after);
         // After the device changed, whether it still measures well must be seen again.
         let due = every > 0 && (is_next || self.devices.control_due);
-        due.then(|| self.controlling(Control { after, kind: ControlKind::Same, attempt: 1 }))?
+        due.then(|| self.controlling(Control::between(after, ControlKind::Same)))?
+    }
+
+    /// A device that took the place of another in the middle of a duel is tested on equals before
+    /// the next block; then the duel goes on.
+    pub(super) fn interrupt_duel(&mut self) {
+        let is_control = matches!(self.phase, CampaignPhase::Controlling(_));
+        if !self.devices.interrupts || is_control || self.running_duel().is_none() {
+            return;
+        }
+        self.devices.interrupts = false;
+        let is_wanted = self.charter().is_some_and(|charter| charter.policy.controls.every > 0);
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (after, device) = (count(self.rounds.len()), count(self.devices.uses.len()));
+        let control = Control { device, ..Control::between(after, ControlKind::Same) };
+        if let Some(CampaignPhase::Controlling(mut control)) =
+            is_wanted.then(|| self.controlling(control)).flatten()
+        {
+            control.interrupted = Some(Box::new(std::mem::take(&mut self.phase)));
+            self.phase = CampaignPhase::Controlling(control);
+        }
     }
 
     /// Settled rounds before the first control.
@@ -174,6 +220,7 @@ impl Campaign {
             blocks: 0,
             spent_ms: 0,
             suspicion: None,
+            interrupted: None,
         })))
     }
 
@@ -215,26 +262,31 @@ impl Campaign {
             detectable: OnceLock::new(),
         });
         self.controlled_at = Some(state.control.after);
-        self.devices.control_due = false;
-        let Control { after, attempt, .. } = state.control;
+        (self.devices.control_due, self.devices.interrupts) = (false, false);
+        let Control { after, attempt, device, .. } = state.control;
+        let is_first = device == 0 && after == self.first_control();
         match (state.control.kind, suspicion) {
             (ControlKind::Same, Some(found)) if attempt == 1 => {
                 let again = Control { attempt: 2, ..state.control };
                 if let Some(CampaignPhase::Controlling(mut next)) = self.controlling(again) {
                     next.suspicion = Some(found);
+                    next.interrupted.clone_from(&state.interrupted);
                     self.phase = CampaignPhase::Controlling(next);
                 }
             }
             (ControlKind::Same, Some(found)) if state.suspicion == Some(found) => {
                 self.phase = CampaignPhase::Closing(StopReason::MeasurementInvalid { found });
             }
-            (ControlKind::Same, _) if after == self.first_control() && self.has_own_clock() => {
-                let slower = Control { after, kind: ControlKind::Slower, attempt: 1 };
+            (ControlKind::Same, _) if is_first && self.has_own_clock() => {
+                let slower = Control::between(after, ControlKind::Slower);
                 if let Some(phase) = self.controlling(slower) {
                     self.phase = phase;
                 }
             }
-            (ControlKind::Same | ControlKind::Slower, _) => self.advance(),
+            (ControlKind::Same | ControlKind::Slower, _) => match &state.interrupted {
+                Some(phase) => self.phase = (**phase).clone(),
+                None => self.advance(),
+            },
         }
     }
 

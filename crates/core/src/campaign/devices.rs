@@ -1,7 +1,9 @@
 //! Devices on other machines: which ones a campaign used, and for how long.
 //!
 //! Both arms of a block run on one device, so a change of the device between two blocks cannot
-//! favor an arm. It can change how well the device measures, so an A/A test follows it.
+//! favor an arm. It can change how well the device measures, so an A/A test follows it: before the
+//! next block if the device took the place of one that was to be held on, and before the next round
+//! if devices are given back on purpose, which may be after every block.
 
 use super::Campaign;
 use serde::{Deserialize, Serialize};
@@ -85,6 +87,8 @@ pub(super) struct DeviceUses {
     helpers: Vec<DeviceUse>,
     /// Whether the device was another one at the last control.
     pub(super) control_due: bool,
+    /// Whether that control comes before the next block.
+    pub(super) interrupts: bool,
 }
 
 impl DeviceUses {

@@ -207,7 +207,12 @@ pub enum Event {
     /// A person answered an escalation.
     Answered { round: u32, text: String },
     /// A device on another machine is used from now on.
-    DeviceAcquired { device: Box<RemoteDevice> },
+    DeviceAcquired {
+        device: Box<RemoteDevice>,
+        /// It took the place of one that was to be held on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replaces: bool,
+    },
     /// It was given back: how long it was held, and how long it worked.
     DeviceReleased { held_ms: u64, busy_ms: u64 },
     /// A device that only helped to tune was given back.

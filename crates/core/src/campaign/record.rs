@@ -36,6 +36,7 @@ impl Campaign {
         self.n_events += 1;
         self.know(record);
         self.take_conditions(&record.event);
+        self.interrupt_duel();
         Ok(())
     }
 
@@ -87,9 +88,10 @@ impl Campaign {
                 self.unknown_events += 1;
                 Ok(())
             }
-            Event::DeviceAcquired { device } => {
+            Event::DeviceAcquired { device, replaces } => {
                 let is_measured = self.baseline().is_some();
                 self.devices.acquired(device, is_measured);
+                self.devices.interrupts |= *replaces && self.devices.control_due;
                 Ok(())
             }
             Event::DeviceReleased { held_ms, busy_ms } => {

@@ -1,5 +1,7 @@
 //! `karve clean`.
 
+mod far;
+
 use crate::project::{self, ProjectArgs};
 use crate::refs::refs_of;
 use crate::session::holder;
@@ -9,6 +11,7 @@ use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
 use karve_harness::worktrees::CARGO_SEED;
 use karve_os::error::{CommandError, Result, WithContext};
+use karve_os::files;
 use karve_os::text::counted;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -21,12 +24,15 @@ use std::path::Path;
 /// Without a name nothing is removed. A campaign is removed with its log, its samples, its
 /// worktrees and its refs under `refs/karve`. Its branch `optimize/NAME` stays, unless --branch is
 /// given; so do the library and the tips. What was removed cannot be restored. `cargo-seed` is what
-/// cargo built of the unchanged project; the next campaign builds it again.
+/// cargo built of the unchanged project; the next campaign builds it again. With --on only copies
+/// on that remote are removed: a campaign that is resumed there sends its files again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   karve clean                 sizes of all campaigns, and what a removed one left behind
   karve clean NAME            remove a campaign
-  karve clean --finished -y   remove every campaign that is finished, without being asked")]
+  karve clean --finished -y   remove every campaign that is finished, without being asked
+  karve clean --on box        sizes of the copies on a remote
+  karve clean --on box --finished    remove those of finished campaigns there")]
 pub struct CleanArgs {
     /// The campaigns to remove
     #[arg(value_name = "NAME")]
@@ -34,6 +40,9 @@ pub struct CleanArgs {
     /// Remove every finished campaign
     #[arg(long, conflicts_with = "names")]
     finished: bool,
+    /// Copies on this remote, and nothing here
+    #[arg(long, value_name = "REMOTE", conflicts_with = "branch")]
+    on: Option<String>,
     /// Remove their branches too
     #[arg(long)]
     branch: bool,
@@ -87,20 +96,28 @@ impl CleanArgs {
     pub fn run(&self, place: &ProjectArgs) -> Result<()> {
         let (repo, root) = (place.repo()?, place.root()?);
         let found = traces(&root, &repo)?;
+        if let Some(remote) = &self.on {
+            return far::run(self, (place, remote), &repo, &found);
+        }
         let chosen = self.chosen(&found)?;
         if chosen.is_empty() {
             self.show(&found);
             return Ok(());
         }
-        if !self.yes && !is_agreed(&chosen) {
-            return Err(CommandError::usage("nothing was removed")
-                .hint("karve clean NAME --yes removes it without being asked"));
-        }
+        self.agree(chosen.iter().map(|trace| trace.campaign.as_str()))?;
         for trace in &chosen {
             self.remove(trace, &repo, &root)?;
         }
         self.report_removed(&chosen);
         Ok(())
+    }
+
+    fn agree<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<()> {
+        match self.yes || is_agreed(&names.collect::<Vec<_>>()) {
+            true => Ok(()),
+            false => Err(CommandError::usage("nothing was removed")
+                .hint("karve clean NAME --yes removes it without being asked")),
+        }
     }
 
     fn chosen(&self, found: &[CampaignTrace]) -> Result<Vec<CampaignTrace>> {
@@ -194,7 +211,7 @@ fn traces(root: &Path, repo: &Repo) -> Result<Vec<CampaignTrace>> {
             _ => None,
         };
         let refs = repo.list_refs(&refs_of(&dir.name()))?.len();
-        let bytes = bytes_of(dir.path());
+        let bytes = files::bytes_of(dir.path());
         let dir = dir.clone();
         let name = dir.name();
         found.push(CampaignTrace { campaign: name, state, bytes, refs, branch, dir: Some(dir) });
@@ -210,7 +227,7 @@ fn traces(root: &Path, repo: &Repo) -> Result<Vec<CampaignTrace>> {
             found.push(CampaignTrace { campaign, state, bytes: 0, refs, branch, dir: None });
         }
     }
-    let bytes = bytes_of(&root.join(CARGO_SEED));
+    let bytes = files::bytes_of(&root.join(CARGO_SEED));
     if bytes > 0 {
         let (campaign, state) = (CARGO_SEED.to_owned(), TraceState::Builds);
         found.push(CampaignTrace { campaign, state, bytes, refs: 0, branch: None, dir: None });
@@ -218,20 +235,8 @@ fn traces(root: &Path, repo: &Repo) -> Result<Vec<CampaignTrace>> {
     Ok(found)
 }
 
-/// The bytes of all files in a directory; links are not followed.
-fn bytes_of(dir: &Path) -> u64 {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let bytes = entries.map(|entry| match entry.metadata() {
-        Ok(found) if found.is_dir() => bytes_of(&entry.path()),
-        Ok(found) => found.len(),
-        Err(_) => 0,
-    });
-    bytes.sum()
-}
-
 /// Asks on a terminal; elsewhere nobody agrees.
-fn is_agreed(chosen: &[CampaignTrace]) -> bool {
-    let names: Vec<&str> = chosen.iter().map(|trace| trace.campaign.as_str()).collect();
+fn is_agreed(names: &[&str]) -> bool {
     let stdin = std::io::stdin();
     let mut said = String::new();
     if stdin.is_terminal() {

@@ -256,8 +256,8 @@ fn spoken() -> NoticeSink {
     })
 }
 
-fn host_for(repo: Option<&Repo>, config: RemoteConfig, stop: &StopFlag) -> RemoteHost {
-    let project = repo.map_or_else(|| "0123456789abcdef".to_owned(), remote::project_id);
+pub(super) fn host_for(repo: Option<&Repo>, config: RemoteConfig, stop: &StopFlag) -> RemoteHost {
+    let project = repo.map_or_else(|| remote::NO_PROJECT.to_owned(), remote::project_id);
     let user = HostUser {
         project,
         campaign: None,
@@ -269,7 +269,7 @@ fn host_for(repo: Option<&Repo>, config: RemoteConfig, stop: &StopFlag) -> Remot
 }
 
 /// What a host needs for commands without a project.
-fn nothing() -> NearSide<'static> {
+pub(super) fn nothing() -> NearSide<'static> {
     NearSide {
         dir: None,
         repos: Vec::new(),

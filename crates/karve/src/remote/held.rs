@@ -4,7 +4,7 @@ use super::engine::{Allocation, Engine};
 use super::far_state::FarState;
 use super::line::Line;
 use karve_os::device::NoticeSink;
-use karve_os::error::{Result, WithContext as _};
+use karve_os::error::{CommandError, Result, WithContext as _};
 use karve_os::process::{CleanupProcess, StopFlag};
 use std::fs::File;
 use std::path::Path;
@@ -40,6 +40,22 @@ pub(super) struct HeldDevice {
     pub(super) far: FarState,
     /// Gives the device back, also if karve is killed.
     releaser: Option<CleanupProcess>,
+}
+
+/// Why a task has no end yet.
+pub(super) enum TaskFailure {
+    /// The line or the worker was lost.
+    Lost(String),
+    /// The line is good, and the worker does not know the task.
+    Again(String),
+    /// Something else.
+    Error(CommandError),
+}
+
+impl From<CommandError> for TaskFailure {
+    fn from(error: CommandError) -> Self {
+        Self::Error(error)
+    }
 }
 
 impl HeldDevice {

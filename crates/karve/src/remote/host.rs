@@ -6,9 +6,9 @@ use super::engines::engine_of;
 use super::far_state::FarState;
 pub use super::far_state::NearSide;
 use super::far_state::odd;
-use super::held::HeldDevice;
 pub use super::held::HostUser;
-use super::line::{Greeted, Heard, LineParts};
+use super::held::{HeldDevice, TaskFailure};
+use super::line::{Greeted, Heard, Line, LineParts};
 use super::table::{HoldRule, RemoteConfig};
 use super::wire::{FromFar, Hello, Outcome, Task, TaskEnd, ToFar, Welcome, WireMessage, Work};
 use crate::ui;
@@ -32,7 +32,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct RemoteHost {
     config: RemoteConfig,
-    /// Which of its devices: the first measures, the others help to tune.
+    /// Which of its devices: the first measures, the others help to tune and to choose.
     number: u32,
     all: RemoteConfig,
     engine: Box<dyn Engine>,
@@ -47,22 +47,6 @@ pub struct RemoteHost {
     events: Vec<Event>,
     /// Ends the command of an agent that runs now.
     cancel: StopFlag,
-}
-
-/// Why a task has no end yet.
-enum TaskFailure {
-    /// The line or the worker was lost.
-    Lost(String),
-    /// The line is good, and the worker does not know the task.
-    Again(String),
-    /// Something else.
-    Error(CommandError),
-}
-
-impl From<CommandError> for TaskFailure {
-    fn from(error: CommandError) -> Self {
-        Self::Error(error)
-    }
 }
 
 /// What came of a task, besides what was stored.
@@ -92,6 +76,11 @@ impl RemoteHost {
         (1..self.all.devices()).map(helper).collect()
     }
 
+    /// Where it is: what is there is there for every device of the same place.
+    pub fn place(&self) -> [Option<String>; 3] {
+        self.config.place()
+    }
+
     /// Whether settings can be tried on several devices.
     pub fn has_helpers(&self) -> bool {
         self.all.devices() > 1
@@ -117,8 +106,13 @@ impl RemoteHost {
     }
 
     /// Lets something else than the user stop what is done from now on; returns what did so before.
-    pub fn stopped_by(&mut self, stop: &StopFlag) -> StopFlag {
-        std::mem::replace(&mut self.user.stop, stop.clone())
+    /// The device that measures is always waited for.
+    pub fn waits_until(&mut self, over: &StopFlag) -> StopFlag {
+        let before = self.user.stop.clone();
+        if self.number > 0 {
+            self.user.stop = over.clone();
+        }
+        before
     }
 
     /// What ends commands of an agent from now on.
@@ -145,6 +139,17 @@ impl RemoteHost {
     pub fn meet(&mut self) -> Result<RemoteDevice> {
         self.connect(None)?;
         self.met.clone().ok_or_else(|| odd("it does not say who it is"))
+    }
+
+    /// The same, unless something else is over before that.
+    pub fn get_ready(&mut self, near: &NearSide<'_>, over: &StopFlag) -> Result<()> {
+        let before = self.waits_until(over);
+        let ready = self.connect(near.dir);
+        self.waits_until(&before);
+        if ready.is_err() {
+            self.release();
+        }
+        ready
     }
 
     /// Does some work there.
@@ -398,15 +403,17 @@ impl RemoteHost {
             sandbox: welcome.sandbox.clone(),
             price_per_hour: self.config.table.price_per_hour,
         };
-        self.met = Some(device.clone());
+        let is_held_on = self.config.table.hold == HoldRule::Campaign;
+        let replaces = self.met.replace(device.clone()).is_some() && is_held_on;
         if self.number == 0 {
-            self.events.push(Event::DeviceAcquired { device: Box::new(device) });
+            self.events.push(Event::DeviceAcquired { device: Box::new(device), replaces });
         }
         self.last = Some(now);
     }
 
-    /// Gets another allocation if this one is about to end.
-    fn renew(&mut self, dir: Option<&CampaignDir>) -> Result<()> {
+    /// Gets another allocation if this one is about to end. Between two steps the log then has it
+    /// before the next one is due.
+    pub fn renew(&mut self, dir: Option<&CampaignDir>) -> Result<()> {
         let Some(held) = &mut self.held else {
             return Ok(());
         };
@@ -426,20 +433,17 @@ impl RemoteHost {
 
     /// Gives the device back, if it is held.
     pub fn release(&mut self) {
-        let Some(mut held) = self.held.take() else {
-            return;
-        };
-        if let Some(line) = held.line.take() {
-            line.close();
-        }
-        held.give_back();
-        self.note_release(&held);
+        self.end_line(Line::close);
     }
 
     /// The worker or the node is gone: what is left is given back, and not waited for.
     fn drop_lost(&mut self) {
+        self.end_line(drop);
+    }
+
+    fn end_line(&mut self, end: impl FnOnce(Line)) {
         if let Some(mut held) = self.held.take() {
-            held.line = None;
+            held.line.take().map(end);
             held.give_back();
             self.note_release(&held);
         }

@@ -8,11 +8,12 @@ use super::wire::{
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files::sha256_file;
 use karve_os::process::{self, Command, PipedProcess, StopFlag};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, PipeWriter, Read};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,6 +67,14 @@ pub(super) fn own_digest() -> Result<&'static str> {
     }
     let digest = sha256_file(Path::new(PROGRAM))?;
     Ok(DIGEST.get_or_init(|| digest))
+}
+
+/// What is held while karve is copied to a place.
+fn copy_lock(config: &RemoteConfig) -> Arc<Mutex<()>> {
+    static PLACES: Mutex<BTreeMap<[Option<String>; 3], Arc<Mutex<()>>>> =
+        Mutex::new(BTreeMap::new());
+    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(places.entry(config.place()).or_default())
 }
 
 /// Everything that a line is made from.
@@ -122,6 +131,12 @@ impl LineParts<'_> {
 
     /// Opens a line, and copies karve first if it is not there.
     pub(super) fn open(&self, stop: &StopFlag) -> Result<Line> {
+        if let Some(line) = self.connect(stop)? {
+            return Ok(line);
+        }
+        // Devices with one directory get one copy.
+        let place = copy_lock(self.config);
+        let _copying = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = self.connect(stop)? {
             return Ok(line);
         }

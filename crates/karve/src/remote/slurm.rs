@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// How long a command of SLURM may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often the queue is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How soon the queue is looked at again: first often, and then rarely.
+const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 /// How long the queue may not know a job that was submitted.
-const UNKNOWN_MAX: u32 = 10;
+const UNKNOWN_MAX: Duration = Duration::from_secs(10);
 
 /// A cluster.
 #[derive(Debug)]
@@ -223,7 +223,7 @@ impl SlurmEngine {
     fn wait_for(&self, id: &str, wait: &DeviceWait<'_>) -> Result<()> {
         let start = Instant::now();
         let name = &self.config.name;
-        let mut unknown = 0;
+        let (mut unknown, mut look) = (Duration::ZERO, LOOKS[0]);
         loop {
             let job = self.job(id)?;
             let (state, reason) = match &job {
@@ -232,8 +232,8 @@ impl SlurmEngine {
             };
             match state {
                 "RUNNING" => return Ok(()),
-                "PENDING" | "CONFIGURING" | "REQUEUED" | "RESIZING" => unknown = 0,
-                "unknown" if unknown < UNKNOWN_MAX => unknown += 1,
+                "PENDING" | "CONFIGURING" | "REQUEUED" | "RESIZING" => unknown = Duration::ZERO,
+                "unknown" if unknown < UNKNOWN_MAX => unknown += look,
                 _ => {
                     let message = format!("the allocation {id} of {name} is {state} ({reason})");
                     return Err(CommandError::environment(message).hint(self.hint()));
@@ -256,7 +256,8 @@ impl SlurmEngine {
                         "\"squeue -j {id}\" shows why; remote.{name}.queue is the limit"
                     )));
             }
-            thread::sleep(LOOK);
+            thread::sleep(look);
+            look = (look * 3 / 2).min(LOOKS[1]);
         }
     }
 }

@@ -127,7 +127,7 @@ pub struct RemoteTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub status: Option<String>,
-    /// How many devices settings of knobs are tried on at the same time; 1 by default. `{n}` in
+    /// How many devices try settings of knobs and variants at the same time; 1 by default. `{n}` in
     /// `host`, `env`, `job` and the commands is the number of a device, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
@@ -170,6 +170,11 @@ impl RemoteConfig {
         texts.into_iter().chain(more).flatten().for_each(set);
         table.env.values_mut().for_each(set);
         one
+    }
+
+    /// Where it is: what is there is there for every device of the same place.
+    pub fn place(&self) -> [Option<String>; 3] {
+        [self.table.host.clone(), self.table.dir.clone(), self.table.run.clone()]
     }
 
     /// Checks a table.

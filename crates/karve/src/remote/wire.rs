@@ -4,11 +4,13 @@
 //! artifacts. Everything travels in frames, `kind, length, bytes`, so that a relay can pass on
 //! whole frames only, and a message that was cut off by a dropped line is recognized.
 
+use super::copies::{CopyName, FarCopy};
 use super::exec::{ExecRun, ExecTask};
 use karve_core::campaign::Event;
 use karve_core::hypothesis::PartShare;
 use karve_core::measurement::{Environment, Gate};
 use karve_core::profile::{Profile, ProfileDepth};
+use karve_core::variants::VariantTrial;
 use karve_numerics::contract::Arg;
 use karve_numerics::space::KnobSetting;
 use karve_os::error::{CommandError, ErrorKind};
@@ -115,6 +117,8 @@ pub enum Work {
     Profile { commit: String, depth: ProfileDepth },
     /// Profile the candidate of the round, and measure its parts.
     Learn,
+    /// Build and test a variant, and read it interleaved with the incumbent.
+    Variant { variant: u32 },
     /// Run karve itself with some arguments on the files of a commit.
     Karve { head: String, files: String, args: Vec<String>, dir: String },
     /// Run a shell line in the checkout of a commit.
@@ -125,6 +129,12 @@ pub enum Work {
     Exec { task: ExecTask },
     /// Who holds which device.
     Leases,
+    /// What copies of projects, campaigns and karve take.
+    Copies,
+    /// Remove some of them.
+    RemoveCopies { names: Vec<CopyName> },
+    /// What the host is.
+    Environment,
     /// Get ready to try settings of knobs.
     OpenTuner { source: TunerSource },
     /// Build, test and read a setting; or only read it again.
@@ -258,6 +268,8 @@ pub enum Outcome {
     Profiled { profile: Box<Profile> },
     /// The profile of the candidate, and the shares of its parts.
     Learned { after: Option<Box<Profile>>, shares: Vec<PartShare> },
+    /// What a variant showed.
+    Tryout { trial: VariantTrial },
     /// The exit code of a command.
     Exited { code: i32 },
     /// Whether the kernel can be handed back.
@@ -266,8 +278,12 @@ pub enum Outcome {
     Ran { ran: ExecRun },
     /// The devices, each with what its lease says.
     Leases { leases: Vec<(String, String)> },
+    /// Copies that are there, or that were removed.
+    Copies { copies: Vec<FarCopy> },
+    /// What the host is.
+    Environment { environment: Environment },
     /// Settings can be tried on this host.
-    Tuner { environment: Environment, incumbent: Vec<f64> },
+    Tuner { incumbent: Vec<f64> },
     /// No tuner is open: the worker was started again.
     NoTuner,
     /// A setting was read, or failed in a way that the tuner has a name for.

@@ -2,6 +2,7 @@
 
 use super::Performed;
 use super::commands::{self, CopyRun};
+use super::copies;
 use super::tools::FarTools;
 use super::tuner::FarEvaluator;
 use crate::refs::refs_of;
@@ -10,7 +11,7 @@ use crate::remote::wire::{
 };
 use crate::steps::{self, Context, ContextParts};
 use karve_agents::Secrets;
-use karve_core::campaign::{Campaign, Record, Step};
+use karve_core::campaign::{Campaign, Event, Record, Step};
 use karve_core::charter::{BUILTIN, Charter};
 use karve_harness::git::{self, ExpectedRef, Oid, Repo};
 use karve_harness::runner::WORKER_OUTPUT;
@@ -36,6 +37,8 @@ pub(super) struct FarProject {
     /// Tries settings of knobs; before the campaign, whose files it uses.
     tuner: Option<FarEvaluator>,
     campaign: Option<FarCampaign>,
+    /// Nobody removes it meanwhile.
+    _lock: File,
 }
 
 /// The copy of a campaign.
@@ -45,6 +48,8 @@ struct FarCampaign {
     length: u64,
     patience_s: Option<u64>,
     context: Option<Context>,
+    /// Whether a round was settled since builds were last removed.
+    is_settled: bool,
     /// No other worker serves the campaign.
     _lock: File,
 }
@@ -64,13 +69,11 @@ impl FarProject {
         stop: &StopFlag,
         notices: &NoticeSink,
     ) -> Result<Self> {
-        let is_plain = |name: &String| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
-        };
+        let is_plain = |name: &String| copies::is_plain(name);
         if !is_plain(&hello.project) || !hello.campaign.as_ref().is_none_or(is_plain) {
             return Err(CommandError::usage("the project or the campaign has an odd name"));
         }
+        let lock = copies::hold(dir, &hello.project)?;
         let dir = dir.join("projects").join(&hello.project);
         let repo = git::mirror(&dir.join("repo"))?;
         let tools = FarTools {
@@ -79,7 +82,7 @@ impl FarProject {
             cancel: StopFlag::new(),
             notices: notices.clone(),
         };
-        let mut project = Self { dir, tools, tuner: None, campaign: None };
+        let mut project = Self { dir, tools, tuner: None, campaign: None, _lock: lock };
         if let Some(name) = &hello.campaign {
             project.campaign = Some(project.open_campaign(name, hello.patience_s)?);
         }
@@ -98,6 +101,7 @@ impl FarProject {
             length: 0,
             patience_s,
             context: None,
+            is_settled: false,
             _lock: lock,
         };
         if campaign.dir.log().exists() && campaign.read_log().is_err() {
@@ -150,6 +154,15 @@ impl FarProject {
         }
         match &task.work {
             Work::Leases => Ok((commands::leases(), Vec::new())),
+            Work::Environment => {
+                let environment = host::environment(&self.tools.stop);
+                Ok((Outcome::Environment { environment }, Vec::new()))
+            }
+            Work::Copies => Ok((Outcome::Copies { copies: copies::list(self.root()) }, Vec::new())),
+            Work::RemoveCopies { names } => {
+                let removed = copies::remove(self.root(), names)?;
+                Ok((Outcome::Copies { copies: removed }, Vec::new()))
+            }
             Work::Karve { head, files, args, dir } => {
                 let copy = CopyRun { tools: &self.tools, files: Oid::named(files)?, say };
                 copy.run_karve(&Oid::named(head)?, dir, args, end)
@@ -176,6 +189,7 @@ impl FarProject {
             | Work::Inspect { .. }
             | Work::Profile { .. }
             | Work::Learn
+            | Work::Variant { .. }
             | Work::Accept { .. }
             | Work::Exec { .. } => {
                 let campaign = self.campaign.as_mut();
@@ -183,6 +197,11 @@ impl FarProject {
                 campaign.perform(&self.tools, &task.work, end)
             }
         }
+    }
+
+    /// karve's directory.
+    fn root(&self) -> &Path {
+        self.dir.ancestors().nth(2).unwrap_or(&self.dir)
     }
 
     /// Gets ready to try settings.
@@ -199,9 +218,8 @@ impl FarProject {
                 let (context, state) = campaign.context(&self.tools)?;
                 let (worker, incumbent) =
                     steps::open_tuner(context, &base, *incumbent_readings, state)?;
-                let environment = host::environment(&self.tools.stop);
                 let tuner = FarEvaluator::new(worker, &self.tools)?;
-                (tuner, Outcome::Tuner { environment, incumbent })
+                (tuner, Outcome::Tuner { incumbent })
             }
         };
         self.tuner = Some(tuner);
@@ -239,6 +257,9 @@ impl FarProject {
             if store::put_artifact(&campaign.dir, &bytes)? != *hash {
                 return Err(bug("an artifact does not match its hash"));
             }
+        }
+        if let Some(campaign) = &mut self.campaign {
+            campaign.forget_builds();
         }
         Ok(())
     }
@@ -297,9 +318,19 @@ impl FarCampaign {
                 .context(|| "a line of the log is unreadable".into())?;
             let recorded = self.state.record(&record);
             recorded.map_err(|error| bug("the log is not in order").cause(error))?;
+            self.is_settled |= matches!(record.event, Event::Settled { .. });
         }
         self.length += bytes.len() as u64;
         Ok(())
+    }
+
+    /// After a round only the build of the incumbent is used again.
+    fn forget_builds(&mut self) {
+        if let (true, Some(context)) = (self.is_settled, &mut self.context) {
+            context.carried.pair_runner = None;
+            // If its commit is not there yet, they are removed with a later task.
+            self.is_settled = context.repos.keep_only(&[self.state.incumbent()]).is_err();
+        }
     }
 
     fn artifacts(&self) -> BTreeSet<String> {
@@ -362,30 +393,7 @@ impl FarCampaign {
             true => Before { refs: work_repo.list_refs(&prefix)?, ..before },
             false => before,
         };
-        let outcome = match work {
-            Work::Step => {
-                let step = step.ok_or_else(|| bug("no step is due"))?;
-                let event = steps::perform(context, &step, state).map(Box::new);
-                event.map(|event| Outcome::Event { event })
-            }
-            Work::Inspect { base } => steps::inspect(context, &Oid::named(base)?)
-                .map(|(environment, args)| Outcome::Inspected { environment, args }),
-            Work::Profile { commit, depth } => {
-                let profile = steps::profile_commit(context, commit, *depth, state).map(Box::new);
-                profile.map(|profile| Outcome::Profiled { profile })
-            }
-            Work::Learn => steps::study(context, state).map(|(after, shares)| {
-                let after = after.map(Box::new);
-                Outcome::Learned { after, shares }
-            }),
-            Work::Accept { commit } => {
-                steps::accept(context, commit, state).map(|gate| Outcome::Accepted { gate })
-            }
-            Work::Exec { task } => {
-                steps::exec(context, task, &tools.cancel).map(|ran| Outcome::Ran { ran })
-            }
-            _ => Err(bug("not a step")),
-        };
+        let outcome = outcome_of(work, step, context, state, tools);
         end.waited_ms = u64::try_from(context.waited().as_millis()).unwrap_or(u64::MAX);
         // A full disk explains more than the errors it causes.
         context.check_disk_space()?;
@@ -418,6 +426,42 @@ impl FarCampaign {
         }
         Ok((outcome, attached))
     }
+}
+
+/// What comes of a piece of work of a campaign.
+fn outcome_of(
+    work: &Work,
+    step: Option<Step>,
+    context: &mut Context,
+    state: &Campaign,
+    tools: &FarTools,
+) -> Result<Outcome> {
+    Ok(match work {
+        Work::Step => {
+            let step = step.ok_or_else(|| bug("no step is due"))?;
+            Outcome::Event { event: Box::new(steps::perform(context, &step, state)?) }
+        }
+        Work::Inspect { base } => {
+            let (environment, args) = steps::inspect(context, &Oid::named(base)?)?;
+            Outcome::Inspected { environment, args }
+        }
+        Work::Profile { commit, depth } => {
+            let profile = steps::profile_commit(context, commit, *depth, state)?;
+            Outcome::Profiled { profile: Box::new(profile) }
+        }
+        Work::Learn => {
+            let (after, shares) = steps::study(context, state)?;
+            Outcome::Learned { after: after.map(Box::new), shares }
+        }
+        Work::Variant { variant } => {
+            Outcome::Tryout { trial: steps::try_variant(context, *variant, state)? }
+        }
+        Work::Accept { commit } => {
+            Outcome::Accepted { gate: steps::accept(context, commit, state)? }
+        }
+        Work::Exec { task } => Outcome::Ran { ran: steps::exec(context, task, &tools.cancel)? },
+        _ => return Err(bug("not a step")),
+    })
 }
 
 impl Drop for FarCampaign {

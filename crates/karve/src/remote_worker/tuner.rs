@@ -26,11 +26,10 @@ impl FarEvaluator {
         let place = ProjectArgs { dir: Some(repo.root().join(dir)), campaign: None };
         let loaded = place.load_in(repo, &Overrides::default())?;
         let environment = host::environment(stop);
-        let (loaded, environment_now) = (&loaded, &environment);
-        let target =
-            TuningTarget { repo, base, loaded, environment: environment_now, notices, stop };
+        let (loaded, environment) = (&loaded, &environment);
+        let target = TuningTarget { repo, base, loaded, environment, notices, stop };
         let opened = Self::new(target.workers(Some(1))?.remove(0), tools)?;
-        Ok((opened, Outcome::Tuner { environment, incumbent: Vec::new() }))
+        Ok((opened, Outcome::Tuner { incumbent: Vec::new() }))
     }
 
     /// From an evaluator of a campaign.

@@ -67,7 +67,7 @@ fn arm(built: std::result::Result<BuiltTree, Gate>) -> AblationArm {
         Ok(built) => (Some(built), Gate::Passed),
         Err(gate) => (None, gate),
     };
-    AblationArm { built, trial: VariantTrial { variant: 0, gate, values: Vec::new() } }
+    AblationArm { built, trial: VariantTrial::new(0, gate) }
 }
 
 /// The kept kernel without a part, built and correct on the visible cases.

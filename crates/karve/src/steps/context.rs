@@ -46,7 +46,7 @@ pub struct Context {
     pub(crate) carried: CarriedState,
     /// The machine with the device, if it is not this one.
     pub(crate) remote: Option<RemoteHost>,
-    /// Machines that help to tune.
+    /// Machines that help to tune and to choose.
     pub(crate) helpers: Vec<RemoteHost>,
 }
 
@@ -161,10 +161,37 @@ impl Context {
         &self.repos.work
     }
 
+    /// Gets another allocation if that of the device is about to end; the next step has not begun.
+    pub(crate) fn renew_device(&mut self) -> Result<()> {
+        if let Some(host) = &mut self.remote {
+            host.renew(Some(&self.dir))?;
+            host.waited();
+        }
+        Ok(())
+    }
+
     /// What happened to the device of a remote since the last call, for the log.
     pub(crate) fn device_events(&mut self) -> Vec<Event> {
         let hosts = self.remote.iter_mut().chain(&mut self.helpers);
         hosts.flat_map(RemoteHost::take_events).collect()
+    }
+
+    /// The devices of the remote, the one that measures first; none if there is no remote.
+    pub(super) fn take_hosts(&mut self) -> Vec<RemoteHost> {
+        let Some(first) = self.remote.take() else {
+            return Vec::new();
+        };
+        if self.helpers.is_empty() {
+            self.helpers = first.helpers();
+        }
+        std::iter::once(first).chain(std::mem::take(&mut self.helpers)).collect()
+    }
+
+    /// The opposite.
+    pub(super) fn return_hosts(&mut self, hosts: impl IntoIterator<Item = RemoteHost>) {
+        let mut hosts = hosts.into_iter();
+        self.remote = hosts.next();
+        self.helpers = hosts.collect();
     }
 
     /// Gives the device of a remote back.

@@ -18,6 +18,7 @@ pub fn news(context: &mut Context, campaign: &Campaign) -> Result<Vec<Event>> {
     if inbox::takes_stop(&context.dir) {
         context.stop.request();
     }
+    context.renew_device()?;
     let mut events = context.device_events();
     events.extend(new_answers(context, campaign));
     events.extend(new_knowledge(context, campaign)?);

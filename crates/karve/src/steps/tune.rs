@@ -64,15 +64,11 @@ fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonRe
     let mut far = far_tuners(context, step, known.is_none());
     let (incumbent, noise) = match (known, far.first_mut()) {
         (Some(known), _) => known,
-        (None, Some(first)) => spread(&first.open()?.incumbent),
+        (None, Some(first)) => spread(&first.open()?),
         (None, None) => spread(&read_incumbent(context, &evaluator, campaign, INCUMBENT_READINGS)?),
     };
     let ran = run_rung(context, step, &mut evaluator, &mut far, campaign);
-    let mut hosts = far.into_iter().map(FarTuner::into_host);
-    if let Some(first) = hosts.next() {
-        context.remote = Some(first);
-        context.helpers = hosts.collect();
-    }
+    context.return_hosts(far.into_iter().map(FarTuner::into_host));
     let (mut tuned, best) = ran?;
     (tuned.incumbent, tuned.noise) = (incumbent, noise);
     // What was submitted is judged, unless tuning shows more than luck.
@@ -88,16 +84,9 @@ fn tune(context: &mut Context, step: &TuneStep, campaign: &Campaign) -> ReasonRe
 
 /// The machines that try the settings, if they are not tried here.
 fn far_tuners(context: &mut Context, step: &TuneStep, reads_incumbent: bool) -> Vec<FarTuner> {
-    let Some(first) = context.remote.take() else {
-        return Vec::new();
-    };
-    if context.helpers.is_empty() {
-        context.helpers = first.helpers();
-    }
     let is_extracted = matches!(context.charter.mode, WorkMode::Workspace { .. });
     let role = if is_extracted { RepoRole::Workspace } else { RepoRole::Upstream };
-    let helpers = std::mem::take(&mut context.helpers);
-    let hosts = std::iter::once(first).chain(helpers).enumerate();
+    let hosts = context.take_hosts().into_iter().enumerate();
     hosts
         .map(|(number, host)| {
             let reads = reads_incumbent && number == 0;

@@ -29,15 +29,6 @@ pub struct FarTuner {
     is_open: bool,
 }
 
-/// What a machine says when it is ready to try settings.
-#[derive(Clone, Debug)]
-pub struct TunerFacts {
-    /// The host.
-    pub environment: Environment,
-    /// Readings of the incumbent, if they were asked for.
-    pub incumbent: Vec<f64>,
-}
-
 impl FarTuner {
     /// For the knobs of a project's commit.
     pub fn of_project(host: RemoteHost, repo: &Repo, source: TunerSource) -> Self {
@@ -79,14 +70,23 @@ impl FarTuner {
         self.host.ask(&near, work).map(|answer| answer.outcome)
     }
 
-    /// Builds and tests the default there.
-    pub fn open(&mut self) -> Result<TunerFacts> {
+    /// What the host is.
+    pub fn environment(&mut self) -> Result<Environment> {
+        match self.ask(&Work::Environment, &[])? {
+            Outcome::Environment { environment } => Ok(environment),
+            _ => Err(odd()),
+        }
+    }
+
+    /// Builds and tests the default there; returns readings of the incumbent, if they were asked
+    /// for.
+    pub fn open(&mut self) -> Result<Vec<f64>> {
         let source = self.source.clone();
         let base = Oid::named(source.base())?;
         match self.ask(&Work::OpenTuner { source }, &[base])? {
-            Outcome::Tuner { environment, incumbent } => {
+            Outcome::Tuner { incumbent } => {
                 self.is_open = true;
-                Ok(TunerFacts { environment, incumbent })
+                Ok(incumbent)
             }
             _ => Err(odd()),
         }
@@ -144,9 +144,9 @@ impl SettingTrier for FarTuner {
         if self.is_open {
             return Ok(());
         }
-        let before = self.host.stopped_by(over);
+        let before = self.host.waits_until(over);
         let opened = self.open();
-        self.host.stopped_by(&before);
+        self.host.waits_until(&before);
         if opened.is_err() {
             // It may be half ready.
             self.host.release();

@@ -176,7 +176,7 @@ pub fn run(
     let far = host.map(|host| far_tuners(host, &repo, &base, &loaded.charter.workdir));
     let mut far = far.unwrap_or_default();
     let environment = match far.first_mut() {
-        Some(first) => first.open()?.environment,
+        Some(first) => first.environment()?,
         None => host::environment(stop),
     };
     // Where settings are tried elsewhere, an evaluator here still makes their commits.

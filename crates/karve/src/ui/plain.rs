@@ -172,7 +172,7 @@ impl PlainScreen {
                     self.line(&format!("agenda    {}", safe(&agenda.describe(), 120)));
                 }
             }
-            Event::DeviceAcquired { device } => {
+            Event::DeviceAcquired { device, .. } => {
                 self.line(&format!("device    {}", safe(&device.describe(), 120)));
             }
             Event::Prepared(preparation) => {

@@ -277,7 +277,7 @@ fn what_is_wrong_with_a_plan_is_said_with_every_line() {
 }
 
 /// One round of three realizations: a wrong one, a slow one, a fast one.
-fn of_three() -> Lab {
+pub(crate) fn of_three() -> Lab {
     let lab = bare();
     let claim = "claim \"halve the work\" \"half of it is not needed\" 2.0";
     lab.script("1", "propose", claim);

@@ -132,7 +132,9 @@ fn a_lost_node_and_a_preempted_allocation_are_replaced_and_controlled() {
     assert_eq!(lab.verdicts()[0], "keep");
     // When the device had changed, it was tested on equals.
     let blocks = lab.events("block_measured");
-    let is_later = |event: &&serde_json::Value| event["duel"]["after"].as_u64() > Some(1);
+    let is_later = |event: &&serde_json::Value| {
+        event["duel"]["after"].as_u64() > Some(1) || event["duel"]["device"].is_u64()
+    };
     assert!(blocks.iter().filter(is_control).any(|event| is_later(&event)), "{blocks:#?}");
     // Each block says where it ran; a duel on two devices has them as strata.
     let hosts: std::collections::BTreeSet<String> =
@@ -157,6 +159,42 @@ fn an_allocation_is_renewed_before_its_end() {
     assert!(acquired > 1 && lab.log()[acquired..].iter().any(is_control), "an A/A test follows");
     lab.karve(&["verify"]).ends(0);
     wait_until("nothing is left", || far.running().is_empty() && slurm.jobs().is_empty());
+}
+
+#[test]
+fn copies_there_are_listed_and_removed_unless_they_are_used() {
+    let lab = Lab::new("gains");
+    let wait = "touch ../../waiting\nwhile [ ! -e ../../enough ]; do sleep 0.01; done\n\
+                claim \"halve the work\" \"half of it is not needed\" 2.0";
+    lab.script("1", "propose", wait).unconfined().commit();
+    let far = Far::by_command(&lab);
+    lab.karve(&["clean", "--on", "far"]).ends(0).shows(&["karve-", "in use"]);
+    let clean = |args: &[&str]| lab.karve(&[&["clean", "--on", "far", "--yes"], args].concat());
+    let running = lab.start(&["run", "--yes", "--on", "far", "--rounds", "1"]);
+    wait_until("the agent waits", || lab.campaign("waiting").exists());
+    clean(&[]).ends(0).shows(&["toy ", "in use"]);
+    clean(&["toy"]).ends(4).complains(&["toy is in use there"]);
+    clean(&["--finished"]).ends(0).shows(&["toy "]);
+    fs::write(lab.campaign("enough"), "").unwrap();
+    running.wait().ends(0);
+    clean(&["nope"]).ends(2).complains(&["no copy of \"nope\"", "karve clean --on"]);
+    lab.karve(&["clean", "--on", "far", "toy"]).ends(2).complains(&["nothing was removed"]);
+    let project = fs::read_dir(far.dir.join("projects")).unwrap().flatten();
+    let project = project.map(|entry| entry.path()).find(|path| path.join("campaigns").is_dir());
+    let project = project.unwrap();
+    assert!(project.join("campaigns/toy").exists(), "nothing is removed by these");
+    clean(&["--finished"]).ends(0).shows(&["removed toy from far, "]);
+    assert!(!project.join("campaigns/toy").exists() && project.join("repo").exists());
+    assert!(lab.campaign("events.jsonl").exists(), "nothing is removed here");
+    // Whatever is used again is sent again.
+    let again = ["run", "--yes", "--new", "--campaign", "again", "--on", "far"];
+    lab.karve(&[&again[..], &["--rounds", "1"]].concat()).ends(0);
+    let id = project.file_name().unwrap().to_str().unwrap();
+    clean(&[]).ends(0).shows(&["again ", "finished", id, "this project, with its campaigns"]);
+    clean(&[id]).ends(0).shows(&["removed", id]);
+    assert!(!project.exists());
+    lab.karve(&["exec", "--on", "far", "--", "cat", "kernel.sh"]).ends(0);
+    assert_eq!(far.running(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Settings of knobs that several machines try at the same time.
 
 use crate::e2e::lab::{Lab, wait_until};
+use crate::e2e::modes::of_three;
 use crate::e2e::remote::{Far, Ray, Slurm, kill};
 use crate::e2e::tune::{KERNEL, journal, lab};
+use serde_json::Value;
 
 /// A kernel whose builds take a while, as those of a GPU do, and keep no CPU busy.
 fn slow_lab(seconds: &str) -> Lab {
@@ -84,6 +86,44 @@ fn a_campaign_tunes_on_several_devices_and_measures_on_one() {
     // One that gets ready when a sweep is over is given back.
     assert!(lab.events("device_helped").len() >= 2);
     lab.karve(&["verify"]).ends(0);
+    wait_until("nothing is left running", || far.running().is_empty());
+}
+
+/// What a campaign of three variants chose and kept.
+fn chosen_of_three(lab: &Lab) -> (Vec<String>, Value, Vec<Value>, String) {
+    let chosen = &lab.events("chosen")[0];
+    let tryouts = chosen["tryouts"].as_array().unwrap().iter();
+    let gates = tryouts.map(|tryout| tryout["gate"].clone()).collect();
+    (lab.verdicts(), chosen["first"].clone(), gates, lab.karve(&["diff"]).ends(0).stdout)
+}
+
+#[test]
+fn variants_are_tried_on_several_devices_and_the_same_one_is_chosen_as_here() {
+    let here = of_three();
+    here.karve(&["run", "--yes"]).ends(0);
+    let lab = of_three();
+    let far = Far::by_command(&lab);
+    far.set("devices", "__3");
+    lab.karve(&["run", "--yes", "--on", "far"]).ends(0).shows(&["candidate 3 of 3"]);
+    assert_eq!(chosen_of_three(&here), chosen_of_three(&lab));
+    let tryouts = lab.events("chosen")[0]["tryouts"].clone();
+    let times = |at: usize, key: &str| tryouts[at][key].as_array().map_or(0, Vec::len);
+    // The wrong one was not read; the others were, beside the incumbent.
+    assert_eq!((times(0, "values"), times(1, "values"), times(1, "incumbent")), (0, 3, 3));
+    assert!(tryouts[2]["host"].as_str().is_some_and(|host| !host.is_empty()), "{tryouts}");
+    assert_eq!(lab.events("device_helped").len(), 2, "each variant had a device");
+    lab.karve(&["verify"]).ends(0);
+    // A device that is lost while it builds costs only its own work.
+    let lab = of_three();
+    lab.replace("build.sh", "mkdir -p build", "sleep 0.5\nmkdir -p build");
+    lab.commit();
+    let far = Far::by_command(&lab);
+    far.set("devices", "__3");
+    let running = lab.start(&["run", "--yes", "--on", "far"]);
+    wait_until("three devices work", || far.workers().len() == 3);
+    kill(far.workers().last().unwrap());
+    running.wait().ends(0);
+    assert_eq!(chosen_of_three(&here), chosen_of_three(&lab));
     wait_until("nothing is left running", || far.running().is_empty());
 }
 

@@ -86,7 +86,7 @@ mod tests {
     use crate::testing::script::wrong_result;
 
     fn trial(gate: Gate, values: &[f64]) -> VariantTrial {
-        VariantTrial { variant: 0, gate, values: values.to_vec() }
+        VariantTrial { values: values.to_vec(), ..VariantTrial::new(0, gate) }
     }
 
     #[test]

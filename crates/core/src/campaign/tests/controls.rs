@@ -1,9 +1,13 @@
 //! Controls, layouts, and continued duels.
 
 use super::{dropped, edit, verdicts};
-use crate::campaign::{ControlKind, DuelName, Event, Record, StopReason};
+use crate::campaign::{
+    Campaign, ControlKind, DuelName, Event, Record, RemoteDevice, Step, StopReason,
+};
 use crate::policy::{Controls, ErrorRule, FirstVerdict, Preset};
-use crate::testing::script::{CampaignScript, ScriptedAnswer, idea, play, script};
+use crate::testing::script::{
+    CampaignScript, ScriptedAnswer, fold, idea, play, play_until, resume, script,
+};
 use crate::verdict::{DropReason, Verdict};
 
 fn controlled(speeds: &[f64]) -> CampaignScript {
@@ -80,6 +84,59 @@ fn the_extra_work_of_a_slower_copy_is_a_share_of_the_time_at_the_baseline() {
     assert!((*least..=*most).contains(&campaign.spin_us(0, 1.0).unwrap()));
     assert_eq!(campaign.spin_us(0, 0.0), Some(0));
     assert_eq!(campaign.spin_us(99, 1.0), None);
+}
+
+/// A campaign of one round whose device changes after three blocks of its duel.
+fn with_another_device(script: &CampaignScript, replaces: bool) -> (Campaign, Vec<Record>) {
+    let fourth = |step: &Step| match step {
+        Step::Measure(step) => step.block == 3 && matches!(step.duel, DuelName::Round { .. }),
+        _ => false,
+    };
+    let (_, mut log) = play_until(script, &fourth);
+    for (allocation, replaces) in [("7", false), ("8", replaces)] {
+        let device = Box::new(RemoteDevice {
+            remote: "cluster".to_owned(),
+            host: "n1".to_owned(),
+            allocation: Some(allocation.to_owned()),
+            sandbox: String::new(),
+            price_per_hour: None,
+        });
+        log.push(script.record(log.len(), Event::DeviceAcquired { device, replaces }));
+    }
+    resume(script, &log)
+}
+
+#[test]
+fn a_device_that_replaces_another_in_a_duel_is_tested_before_the_next_block() {
+    let is_control =
+        |duel: &DuelName| matches!(duel, DuelName::Control(control) if control.device == 2);
+    let script = controlled(&[1.3]);
+    let (undisturbed, _) = play(&script);
+    let (campaign, log) = with_another_device(&script, true);
+    let duels = duels(&log);
+    let at = duels.iter().position(is_control).unwrap();
+    assert_eq!(duels[at - 1], duels[at + 1], "the duel goes on after it");
+    assert_eq!(n_blocks(&log, is_control), 11);
+    assert_eq!(verdicts(&campaign), verdicts(&undisturbed));
+    for prefix in 0..=log.len() {
+        fold(&log[..prefix]);
+    }
+    // Devices that are given back on purpose are tested before the next round.
+    let (campaign, log) = with_another_device(&script, false);
+    assert_eq!(n_blocks(&log, is_control), 0);
+    assert_eq!(verdicts(&campaign), verdicts(&undisturbed));
+    // Without controls nothing is tested.
+    let mut without = script.clone();
+    without.charter.policy.controls.every = 0;
+    assert_eq!(n_blocks(&with_another_device(&without, true).1, is_control), 0);
+    // One that cannot be trusted keeps nothing.
+    let mut biased = script;
+    biased.charter.policy.controls.every = 100;
+    biased.charter.policy.first_verdict = FirstVerdict::Soon;
+    biased.copy_speed = 1.01;
+    let (campaign, _) = with_another_device(&biased, true);
+    assert!(matches!(campaign.stop_reason(), Some(StopReason::MeasurementInvalid { .. })));
+    assert!(campaign.rounds().is_empty() && campaign.lineage().best().is_none());
 }
 
 /// One idea of 3%, in three layouts.

@@ -46,12 +46,18 @@ pub(super) fn run(
     let order = Mutex::new(TryOrder::default());
     let over = StopFlag::new();
     let mut ended = at_once(workers, &|number, worker| {
-        worker.get_ready(&over)?;
-        let end = work(shared, &order, window, number, &mut **worker)?;
-        // Nobody needs to get ready any more.
-        over.request();
-        over.request();
-        Ok(end)
+        let ready = worker.get_ready(&over);
+        let end = match ready {
+            Ok(()) => work(shared, &order, window, number, &mut **worker),
+            Err(_) if shared.rule.stop.at_once() => Ok(SweepEnd::Stopped),
+            Err(error) => Err(error),
+        };
+        if end.is_ok() {
+            // Nobody needs to get ready any more.
+            over.request();
+            over.request();
+        }
+        end
     });
     if ended.iter().any(Result::is_ok) {
         // One that was lost has had its work done by the others.
