@@ -34,6 +34,7 @@ mod slurm;
 mod ssh;
 pub mod table;
 pub mod wire;
+mod wire_error;
 
 use karve_harness::git::Repo;
 use karve_os::files::sha256_hex;

@@ -69,10 +69,12 @@ pub(super) fn own_digest() -> Result<&'static str> {
     Ok(DIGEST.get_or_init(|| digest))
 }
 
-/// What is held while karve is copied to a place.
+/// What is held while karve is copied to a place, for each place.
+type CopyLocks = BTreeMap<[Option<String>; 3], Arc<Mutex<()>>>;
+
+/// The lock of a place.
 fn copy_lock(config: &RemoteConfig) -> Arc<Mutex<()>> {
-    static PLACES: Mutex<BTreeMap<[Option<String>; 3], Arc<Mutex<()>>>> =
-        Mutex::new(BTreeMap::new());
+    static PLACES: Mutex<CopyLocks> = Mutex::new(BTreeMap::new());
     let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(places.entry(config.place()).or_default())
 }

@@ -6,6 +6,7 @@
 
 use super::copies::{CopyName, FarCopy};
 use super::exec::{ExecRun, ExecTask};
+pub use super::wire_error::WireError;
 use karve_core::campaign::Event;
 use karve_core::hypothesis::PartShare;
 use karve_core::measurement::{Environment, Gate};
@@ -13,7 +14,6 @@ use karve_core::profile::{Profile, ProfileDepth};
 use karve_core::variants::VariantTrial;
 use karve_numerics::contract::Arg;
 use karve_numerics::space::KnobSetting;
-use karve_os::error::{CommandError, ErrorKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -298,34 +298,6 @@ pub enum Outcome {
     Judged { right: bool },
     /// The digest of its artifacts.
     Digest { artifacts: Option<String> },
-}
-
-/// An error as it travels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WireError {
-    code: u8,
-    message: String,
-    causes: Vec<String>,
-    hints: Vec<String>,
-}
-
-impl From<CommandError> for WireError {
-    fn from(error: CommandError) -> Self {
-        let CommandError { kind, message, causes, hints } = error;
-        Self { code: kind.exit_code(), message, causes, hints }
-    }
-}
-
-impl WireError {
-    /// The error, as one of a host.
-    pub fn on(self, host: &str) -> CommandError {
-        let kind = ErrorKind::of_exit_code(self.code.into());
-        let message = format!("{host}: {}", self.message);
-        let mut error = CommandError::new(kind.unwrap_or(ErrorKind::Bug), message);
-        error.causes = self.causes;
-        error.hints = self.hints;
-        error
-    }
 }
 
 /// A message with its attachments.
