@@ -104,6 +104,13 @@ pub fn link_above(path: &Path, above: &Path) -> Option<PathBuf> {
     between.filter(is_link).last().map(Path::to_path_buf)
 }
 
+/// Whether a path below a directory leads elsewhere: it, or a directory on the way, is a symbolic
+/// link. A cloned project may contain one.
+pub fn is_linked(path: &Path, above: &Path) -> bool {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink());
+    is_link || link_above(path, above).is_some()
+}
+
 /// Writes a complete file or nothing: a temporary file next to it, synced, then renamed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
@@ -185,6 +192,8 @@ mod tests {
         assert_eq!(link_above(&dir.join("inside/deep/file"), dir), None);
         assert_eq!(link_above(&dir.join("link/deep/file"), dir), Some(dir.join("link")));
         assert_eq!(link_above(&dir.join("link"), dir), None);
+        assert!(is_linked(&dir.join("link"), dir) && is_linked(&dir.join("link/deep/file"), dir));
+        assert!(!is_linked(&dir.join("inside/deep/file"), dir));
     }
 
     fn check(path: &Path, bytes_max: u64, want: std::result::Result<&str, &str>) {

@@ -15,12 +15,19 @@ const CHARS_MAX: usize = 1_000;
 const CAMPAIGNS_MAX: usize = 20;
 /// From here on a devlog says what was learned and what to do next.
 const INSIGHTS: &str = "## Insights";
+/// Here begins what a devlog of hyper-mla says of a version.
+const VERSION: &str = "**Performance**";
+/// Characters of what such a devlog begins with.
+const OVERVIEW_CHARS: usize = 300;
 
 /// The devlogs of the kernel, as tips.
 pub(super) fn read(context: &Context) -> Vec<Tip> {
     let path = devlog_path(&context.charter.target.op);
     let project = context.repos.upstream.root().join(&context.charter.workdir);
-    let own = tip(&project.join(&path), path.clone());
+    let file = project.join(&path);
+    // A link could lead to any file of the user, whose text must not come into a brief.
+    let is_linked = files::is_linked(&file, context.repos.upstream.root());
+    let own = (!is_linked).then(|| tip(&file, path.clone())).flatten();
     let last = earlier(context).into_iter().take(CAMPAIGNS_MAX).find_map(|campaign| {
         let source = campaign.file_name()?.to_string_lossy().into_owned();
         tip(&campaign.join(&path), format!("devlog of {source}"))
@@ -44,10 +51,48 @@ fn earlier(context: &Context) -> Vec<PathBuf> {
     dirs
 }
 
-/// A devlog as a tip: what was learned, or else how it begins.
+/// A devlog as a tip.
 fn tip(path: &Path, source: String) -> Option<Tip> {
-    let text = files::read_text(path, FILE_BYTES_MAX).ok()?;
-    let from = text.find(INSIGHTS).unwrap_or(0);
-    let text: String = text[from..].chars().take(CHARS_MAX).collect();
-    (!text.trim().is_empty()).then(|| Tip { source, text: text.trim().to_owned() })
+    let text = gist(&files::read_text(path, FILE_BYTES_MAX).ok()?);
+    (!text.is_empty()).then_some(Tip { source, text })
+}
+
+/// What was learned, if a devlog has that section; or else how it begins and what it says of the
+/// last version, as hyper-mla writes one.
+fn gist(text: &str) -> String {
+    let of = |text: &str, chars: usize| -> String {
+        text.trim().chars().take(chars).collect::<String>().trim().to_owned()
+    };
+    if let Some(at) = text.find(INSIGHTS) {
+        return of(&text[at..], CHARS_MAX);
+    }
+    match (text.find(VERSION), text.rfind(VERSION)) {
+        (Some(first), Some(last)) => {
+            let overview = of(&text[..first], OVERVIEW_CHARS);
+            let version = of(&text[last..], CHARS_MAX - OVERVIEW_CHARS);
+            format!("{overview}\n\n{version}").trim().to_owned()
+        }
+        _ => of(text, CHARS_MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_devlog_is_told_by_its_insights_or_by_its_overview_and_last_version() {
+        assert_eq!(gist("# a\n\n- v0\n\n## Insights\n\n- waits\n"), "## Insights\n\n- waits");
+        let version = |name: &str, us: u32| {
+            format!("## {name}\n\n**Performance** (x):\n\n| Duration | {us} |\n\n")
+        };
+        let (first, last) = (version("v1", 9), version("v2", 7));
+        let versions = format!("# mla\n\nsplit KV\n\n{first}{last}**Insights**:\n- fuller\n");
+        let told = gist(&versions);
+        assert!(told.starts_with("# mla\n\nsplit KV"), "{told}");
+        assert!(told.ends_with("| Duration | 7 |\n\n**Insights**:\n- fuller"), "{told}");
+        assert!(!told.contains("| Duration | 9 |"), "{told}");
+        assert_eq!(gist(&"x".repeat(5_000)).len(), CHARS_MAX);
+        assert_eq!(gist(" \n"), "");
+    }
 }

@@ -39,10 +39,12 @@ fn tips_in(target: &Target, root: &Path, backend: &str) -> PathBuf {
     root.join(clean(&target.device)).join(clean(&target.op)).join(clean(backend)).join("tips.md")
 }
 
-/// The project's own directory of tips, if it has one.
-fn project_tips(checkout: &Path) -> Option<PathBuf> {
+/// The project's own file of tips for the target, if it keeps tips. A link there could lead to any
+/// file of the user, whose text must not come into a brief, and which must not be written.
+fn project_tips(target: &Target, checkout: &Path) -> Option<PathBuf> {
     let root = checkout.join(PRIMUS_TIPS);
-    root.is_dir().then_some(root)
+    let path = tips_in(target, &root, &target.backend.to_lowercase());
+    (root.is_dir() && !files::is_linked(&path, checkout)).then_some(path)
 }
 
 /// Adds the tips of karve to those of a project that keeps tips where primus does; returns the
@@ -52,14 +54,14 @@ pub(crate) fn hand_over(
     campaigns: &Path,
     checkout: &Path,
 ) -> Result<Option<PathBuf>> {
-    let Some(root) = project_tips(checkout) else {
+    let Some(path) = project_tips(target, checkout) else {
         return Ok(None);
     };
     let backend = target.backend.to_lowercase();
-    let own = fs::read_to_string(tips_in(target, &campaigns.join("tips"), &backend));
-    let path = tips_in(target, &root, &backend);
+    let own = text_of(&tips_in(target, &campaigns.join("tips"), &backend), campaigns);
+    let own = own.filter(|own| own.contains("\n### "));
     // A person may have edited it: what cannot be read is not replaced.
-    let (Ok(own), Some(mut text)) = (own, text_of(&path)) else {
+    let (Some(own), Some(mut text)) = (own, text_of(&path, checkout)) else {
         return Ok(None);
     };
     for section in own.split("\n### ").skip(1) {
@@ -107,7 +109,7 @@ pub(crate) fn add(target: &Target, campaigns: &Path, tip: &AgentTip) -> Result<P
         ));
     }
     let path = tips_in(target, &campaigns.join("tips"), &target.backend.to_lowercase());
-    let text = text_of(&path).filter(|text| text.len() < FILE_BYTES_MAX);
+    let text = text_of(&path, campaigns).filter(|text| text.len() < FILE_BYTES_MAX);
     let mut text = text.ok_or_else(|| {
         CommandError::usage(format!("{} cannot be appended to", path.display()))
             .hint("see \"karve knowledge\" for lessons that outgrow tips.md, or shorten the file")
@@ -123,8 +125,11 @@ pub(crate) fn add(target: &Target, campaigns: &Path, tip: &AgentTip) -> Result<P
     Ok(path)
 }
 
-/// What a file of tips holds; none if it cannot be read.
-fn text_of(path: &Path) -> Option<String> {
+/// What a file of tips holds; none if it cannot be read, or is not below this directory.
+fn text_of(path: &Path, above: &Path) -> Option<String> {
+    if files::is_linked(path, above) {
+        return None;
+    }
     match fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some("# Tips\n".to_owned()),
@@ -132,23 +137,24 @@ fn text_of(path: &Path) -> Option<String> {
     }
 }
 
-fn own_tips(context: &Context) -> PathBuf {
-    let campaigns = context.dir.path().parent().unwrap_or(context.dir.path());
-    campaigns.join("tips")
+/// The directory of all campaigns.
+fn campaigns(context: &Context) -> &Path {
+    context.dir.path().parent().unwrap_or(context.dir.path())
 }
 
 /// The newest tips for the target: karve's own, then those of the project.
 pub(super) fn read_tips(context: &Context) -> Vec<Tip> {
     let target = &context.charter.target;
     let (backend, lower) = (&target.backend, target.backend.to_lowercase());
-    let own = own_tips(context);
+    let campaigns = campaigns(context);
+    let own = campaigns.join("tips");
     let mut paths = vec![tips_in(target, &own, &lower)];
     // Earlier versions kept the case of the backend.
     if lower != *backend {
         paths.insert(0, tips_in(target, &own, backend));
     }
-    let of_project = project_tips(context.repos.upstream.root());
-    paths.extend(of_project.map(|root| tips_in(target, &root, &lower)));
+    paths.retain(|path| !files::is_linked(path, campaigns));
+    paths.extend(project_tips(target, context.repos.upstream.root()));
     let mut tips: Vec<Tip> = Vec::new();
     for tip in paths.iter().flat_map(|path| tips_of(path)) {
         // What was handed over is in both.
@@ -189,9 +195,10 @@ pub(super) fn append_tip(
         return Ok(());
     }
     let target = &context.charter.target;
-    let path = tips_in(target, &own_tips(context), &target.backend.to_lowercase());
+    let campaigns = campaigns(context);
+    let path = tips_in(target, &campaigns.join("tips"), &target.backend.to_lowercase());
     // A person may have edited it: what cannot be read is not replaced.
-    let Some(mut text) = text_of(&path) else {
+    let Some(mut text) = text_of(&path, campaigns) else {
         return Ok(());
     };
     let run = format!("{}/round-{}", context.charter.name, round.number);
