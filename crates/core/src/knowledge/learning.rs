@@ -8,9 +8,9 @@ use super::{
     Entry, EntryBasis, EntryKind, EntrySection, EntryStatus, Evidence, Scope, VOUCHED, assess,
 };
 use crate::hypothesis::PartShare;
-use crate::profile::CounterValues;
 use crate::profile::compare::{CounterChange, ExpectationResult};
 use crate::profile::counters::known;
+use crate::profile::{Bottleneck, CounterValues};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -47,6 +47,9 @@ pub struct Lesson {
     /// The candidate's counters that pages show, if it was profiled.
     #[serde(default, skip_serializing_if = "CounterValues::is_empty")]
     pub seen: CounterValues,
+    /// What limits the candidate, if it was profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Bottleneck>,
     /// Counters that the hypothesis predicted to move, and whether they did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predicted: Vec<PredictedCounter>,

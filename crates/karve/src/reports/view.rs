@@ -267,7 +267,8 @@ fn setup(source: &ReportSource<'_>) -> Value {
 
 fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Value> {
     let baseline = source.campaign.baseline()?;
-    let first = source.campaign.first_profile().and_then(Profile::main_kernel);
+    let profile = source.campaign.first_profile().filter(|first| first.skipped.is_none());
+    let first = profile.and_then(Profile::main_kernel);
     let first = first.map(strategy::shown_counters).unwrap_or_default();
     Some(context! {
         gate => source.line(&source.gate(&baseline.gate), CELL_MAX),
@@ -275,6 +276,7 @@ fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Va
         latency_ms => figures.latency_ms(source.campaign.baseline_aggregate()),
         tflops => figures.tflops_at(1.0),
         counters => counters(&first),
+        limited_by => profile.map(|profile| profile.bottleneck.name()),
         rates => rates(figures.mean_and_peak(|case| figures.baseline_median(case))),
         passes => pass_page(figures, |case| figures.baseline_passes(case)),
         aggregates => shapes::aggregates(source, figures, |case| {

@@ -7,7 +7,8 @@ use std::path::Path;
 /// The longest name of a field.
 const FIELD_MAX: usize = 60;
 
-/// The headings, the names of the fields (`- Name: value`) and the heads of the tables of a page.
+/// The headings, the names of the fields (`- Name: value`, `**Name**: value`) and the heads of the
+/// tables of a page.
 pub(crate) fn form(text: &str) -> Vec<String> {
     let mut seen = Vec::new();
     let mut lines = text.lines().peekable();
@@ -16,6 +17,11 @@ pub(crate) fn form(text: &str) -> Vec<String> {
             && lines.peek().is_some_and(|next| next.starts_with("| -") || next.starts_with("|-"));
         if line.starts_with('#') || is_head {
             seen.push(line.to_owned());
+            continue;
+        }
+        // A line like `**Bottleneck**: Memory-bound`.
+        if let Some((name, _)) = line.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
+            seen.push(format!("**{name}**"));
             continue;
         }
         let field = line.strip_prefix("- ").filter(|field| !field.starts_with('['));
@@ -30,6 +36,13 @@ pub(crate) fn keys(object: &Value) -> String {
     let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys.join(" ")
+}
+
+/// All files of a campaign that are in one of these folders or have one of these names, sorted.
+pub(crate) fn files_in(campaign: &Path, own: &[&str]) -> Vec<String> {
+    let mut files = files_below(campaign);
+    files.retain(|path| own.iter().any(|own| path.starts_with(own)));
+    files
 }
 
 /// All files below a directory, sorted.

@@ -1,7 +1,7 @@
 //! The published workflows from setup to report: a scripted agent plays the example of each, and
 //! every file that it leaves has the form of its document.
 
-use crate::e2e::forms::{files_below, form, keys};
+use crate::e2e::forms::{files_below, files_in, form, keys};
 use crate::e2e::lab::{Lab, source};
 use crate::e2e::tidy::is_tidy;
 use serde_json::Value;
@@ -114,26 +114,100 @@ fn knowledge_is_written(lab: &Lab) {
     );
 }
 
-/// The devlog's sections, fields and columns.
-const DEVLOG: [&str; 16] = [
+/// The devlog's overview: sections, fields and columns.
+const DEVLOG: [&str; 14] = [
     "# toy: versions",
-    "## Performance",
+    "## Overview",
     "- Device:",
     "- Clocks:",
     "- dtype:",
     "- Config:",
     "- Baseline:",
+    "- Current best:",
     "- Bottleneck:",
     "## Versions",
     "| Version | From | Change | Duration (ms) | TFLOPs | GB/s | Occupancy | TC util | vs previous \
      | Adopted |",
-    "## Issues",
-    "- v2:",
     "## Insights",
     "- v1:",
     "- v2:",
-    "## Guidance for the next version",
 ];
+/// What it has of each version, as the document has it.
+const VERSION: [&str; 5] = [
+    "**Performance**",
+    "| Metric | Value | vs Previous |",
+    "**Bottleneck**",
+    "**Issues**",
+    "**Insights**",
+];
+
+/// The devlog: an overview, and a section for each version with the counters of its profile.
+fn devlog_is_written(lab: &Lab) {
+    let devlog = page(lab, "docs/kernels/toy.md");
+    let seen = form(&devlog);
+    assert_eq!(seen[..DEVLOG.len()], DEVLOG);
+    let versions = seen.iter().position(|line| line == "## v0: base").unwrap();
+    let version = |title: &'static str| {
+        let head = [title, "- From:", "- What changed:", "- Adopted:"];
+        head.into_iter().chain(VERSION).collect::<Vec<_>>()
+    };
+    let want = [&["## v0: base"][..], &VERSION[..3]].concat();
+    let want = [want, version("## v1: split the rows"), version("## v2: spread the columns")];
+    // What was learned may look like a field.
+    let is_field = |line: &&String| {
+        !line.starts_with("- ")
+            || ["- From:", "- What changed:", "- Adopted:"].contains(&line.as_str())
+    };
+    let own: Vec<&String> = seen[versions..].iter().filter(is_field).collect();
+    assert_eq!(own, want.concat());
+    has(
+        &devlog,
+        &[
+            "- Device: cpu",
+            "- Config: n=1, n=8\n",
+            "- Current best: v1, 50.000 us, 2.000x\n",
+            "| v0 | — | base | 0.10000 | n/a | 2000.0 | 20.5% | n/a | — | yes |",
+            "| v1 | v0 | split the rows | 0.050000 | n/a | 1000.0 | 70.5% | n/a | +100.000% |",
+            "| v2 | v1 | spread the columns | 0.080000 | n/a | 1600.0 | 40.5% | n/a | -37.500% |",
+            "\n**Performance** (cpu, n=1, n=8):\n",
+            "\n| Duration | 100.00 μs | -- |\n",
+            "\n| Achieved GB/s | 2000.0 | -- |\n| Occupancy | 20.5% | -- |\n",
+            "\n**Bottleneck**: Memory-bound\n",
+            "- From: v0\n- What changed: ",
+            "\n| Duration | 50.00 μs | 100.0% faster |\n| Achieved TFLOPs/s | n/a | -- |\n\
+             | Achieved GB/s | 1000.0 | -50.000% |\n| Occupancy | 70.5% | -- |\n\
+             | TC Util | n/a | -- |\n\n**Bottleneck**: Balanced\n\n**Issues**:\n- none seen\n",
+            "\n| Duration | 80.00 μs | 37.5% slower |\n",
+            "\n**Issues**:\n- not faster\n",
+        ],
+    );
+}
+
+/// Every file that the workflow asks for, and none besides.
+fn hyper_mla_files_are_all_there(lab: &Lab) {
+    let mut want: Vec<String> = [
+        "docs/kernels/toy.md",
+        "docs/knowledge/anti-patterns/found-toy-r2.md",
+        "docs/knowledge/optimizations/found-toy-r1.md",
+        "docs/optimization-catalog.md",
+        "REPORT.md",
+    ]
+    .map(str::to_owned)
+    .into();
+    for folder in ["round-1_post_baseline", "round-2_post_accept"] {
+        let names = ["profile.md", "profile_summary.md", "raw_output.txt"];
+        want.extend(names.map(|name| format!("profiles/{folder}/{name}")));
+    }
+    for round in 1..=2 {
+        let artifacts = ["benchmark.csv", "patch.diff", "raw_output.txt", "samples.csv"];
+        want.extend(artifacts.map(|name| format!("rounds/round-{round}/artifacts/{name}")));
+        let names = ["kernel_snapshot/kernel.sh", "summary.md"];
+        want.extend(names.map(|name| format!("rounds/round-{round}/{name}")));
+    }
+    want.sort();
+    let own = ["docs/", "profiles/", "rounds/", "REPORT.md"];
+    assert_eq!(files_in(&lab.campaign(""), &own), want);
+}
 
 /// PROFILE and VERIFY: each profile is a report in the contract, and the new version is compared.
 fn profiles_keep_the_contract(lab: &Lab) {
@@ -202,20 +276,8 @@ fn a_hyper_mla_campaign_leaves_what_its_document_shows() {
         ],
     );
     profiles_keep_the_contract(&lab);
-    // The devlog: a version for each round, with the counters of its profile.
-    let devlog = page(&lab, "docs/kernels/toy.md");
-    assert_eq!(form(&devlog)[..DEVLOG.len()], DEVLOG);
-    has(
-        &devlog,
-        &[
-            "- Device: cpu",
-            "- Config: n=1, n=8\n",
-            "| v0 | — | base | 0.10000 | n/a | 2000.0 | 20.5% | n/a | — | yes |",
-            "| v1 | v0 | split the rows | 0.050000 | n/a | 1000.0 | 70.5% | n/a | +100.000% |",
-            "| v2 | v1 | spread the columns | 0.080000 | n/a | 1600.0 | 40.5% | n/a | -37.500% |",
-            "## Insights",
-        ],
-    );
+    devlog_is_written(&lab);
+    hyper_mla_files_are_all_there(&lab);
     knowledge_is_written(&lab);
 
     // The next campaign uses what this one found.
@@ -237,15 +299,36 @@ Recommendations:
 3. [Low] Apply CUDA Graph to the loop
 ";
 
+/// The form of the report of one optimization, after its title.
+const OPTIMIZATION: [&str; 7] = [
+    "### Prerequisites Checked",
+    "### Implementation",
+    "- Specialist:",
+    "- Changes:",
+    "### Validation",
+    "| Metric | Before | After | Change |",
+    "### Result",
+];
+
 /// The report of the whole campaign, in its form.
 fn summary_is_written(all: &str) {
     assert_eq!(
-        headings(all),
+        form(all),
         [
             "## Optimization Summary",
+            "**Goal**",
+            "**Starting Point**",
+            "**Result**",
             "### Optimizations Applied (in order)",
             "### Cumulative Results",
+            "| Metric | Baseline | Final | Total Change |",
             "### Remaining Opportunities",
+            "- Reuse the buffers:",
+            "- memory:",
+            "- tile:",
+            "- pipeline:",
+            "- resource:",
+            "- backend:",
         ]
     );
     has(
@@ -318,17 +401,15 @@ fn a_coordinator_s_campaign_leaves_what_its_document_shows() {
         .collect();
     assert_eq!(roles, ["designer", "designer", "cuda-graph-specialist"]);
 
+    // Each change is profiled, and the analysis has its form.
+    let profiled: Vec<u64> =
+        lab.events("profiled").iter().filter_map(|event| event["round"].as_u64()).collect();
+    assert_eq!(profiled, [1, 2, 3, 4]);
+
     let one = page(&lab, "results/round-1.md");
-    assert_eq!(
-        headings(&one),
-        [
-            "## Optimization Applied: walk the rows in blocks",
-            "### Prerequisites Checked",
-            "### Implementation",
-            "### Validation",
-            "### Result",
-        ]
-    );
+    let seen = form(&one);
+    assert_eq!(seen[0], "## Optimization Applied: walk the rows in blocks");
+    assert_eq!(seen[1..], OPTIMIZATION);
     has(
         &one,
         &[

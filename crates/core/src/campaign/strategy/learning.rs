@@ -155,6 +155,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
         text: text.chars().take(LESSON_MAX).collect(),
         learning: learning.map(Box::new),
         seen: after.and_then(Profile::main_kernel).map(shown_counters).unwrap_or_default(),
+        bottleneck: after.filter(|after| after.skipped.is_none()).map(|after| after.bottleneck),
         moved,
         predicted: prediction,
         shares: Vec::new(),

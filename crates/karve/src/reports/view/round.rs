@@ -12,6 +12,7 @@ use karve_core::knowledge::{self, EvidenceEffect, effect_of};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::policy::WarmUpRule;
+use karve_core::profile::Bottleneck;
 use karve_core::roles::Review;
 use karve_core::variants::ImplementedVariant;
 use karve_core::verdict::{DropReason, Verdict};
@@ -55,6 +56,7 @@ pub(super) fn settled(
         learning => learning(source, round),
         precedent => precedent(source, round),
         counters => super::counters(&round.lesson.seen),
+        limited_by => round.lesson.bottleneck.map(Bottleneck::name),
         sets => sets.map(|values| paragraph(&values)),
         suspicious => suspicious.collect::<Vec<_>>(),
         settled => settled_by(source, round),
