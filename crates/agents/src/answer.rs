@@ -356,6 +356,15 @@ mod tests {
             parse_implementation("## New Version: mla v2\n### Files: k.py\n").unwrap();
         assert!(summary.starts_with("## New Version: mla v2 ### Files: k.py (malformed: "));
         assert!(summary.contains("changes is missing"), "{summary}");
+        // Text around it and a fence are ignored.
+        let version = include_str!("../../../testdata/messages/hyper-mla/summary.md");
+        for around in
+            [format!("Done.\n\n```markdown\n{version}```\nBye.\n"), format!("Done.\n{version}")]
+        {
+            let (summary, _) = parse_implementation(&around).unwrap();
+            let changes = "split the KV sequence by blocks; group heads that share an operand";
+            assert_eq!(summary, changes);
+        }
         let (summary, usage) = parse_implementation(r#"{"summary":"s","usd":0.5}"#).unwrap();
         assert_eq!((summary.as_str(), usage.usd), ("s", 0.5));
     }

@@ -60,6 +60,7 @@ pub fn parse(form: &Message, text: &str) -> std::result::Result<Value, Vec<Strin
     if text.len() > BYTES_MAX {
         return Err(vec![format!("the message is longer than {BYTES_MAX} bytes")]);
     }
+    let text = text.trim_start_matches('\u{feff}');
     match form.form {
         MessageFormat::Object => checked(form, object_in(text)),
         MessageFormat::Markdown => markdown::parse_markdown(form, text),

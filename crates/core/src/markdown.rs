@@ -79,6 +79,17 @@ pub fn last_block<'a>(text: &'a str, language: &str) -> Option<&'a str> {
     Some(text[start..end].trim())
 }
 
+/// The message in an answer that begins with such a line, without the text before it and the fence
+/// that it may stand in.
+pub fn message_from(answer: &str, title: &str) -> Option<String> {
+    let start = match answer.starts_with(title) {
+        true => 0,
+        false => answer.find(&format!("\n{title}"))? + 1,
+    };
+    let lines = answer[start..].lines().take_while(|line| !line.starts_with("```"));
+    Some(format!("{}\n", lines.collect::<Vec<_>>().join("\n").trim_end()))
+}
+
 /// The front matter of a text, and what follows it.
 pub fn split_front_matter(text: &str) -> Result<(&str, &str), String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

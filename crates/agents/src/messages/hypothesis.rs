@@ -5,6 +5,7 @@ use super::{Message, checked, form, object_in, parse};
 use crate::claim;
 use karve_core::hypothesis::{Direction, Hypothesis};
 use karve_core::integrity::Bucket;
+use karve_core::markdown::message_from;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
 use karve_os::text::one_line;
 use serde_json::{Value, json};
@@ -104,8 +105,8 @@ fn turned(datum: &Value) -> Result<Hypothesis, String> {
 /// The summary of an answer in the primus contract for a change, or in the hyper-mla contract for
 /// a new version; none if it uses neither.
 pub fn summary_of(text: &str) -> Option<Result<String, Vec<String>>> {
-    if text.trim_start().starts_with("## New Version") {
-        let said = form_named("hyper-mla/summary").and_then(|form| parse(form, text.trim_start()));
+    if let Some(version) = message_from(text.trim_start(), "## New Version") {
+        let said = form_named("hyper-mla/summary").and_then(|form| parse(form, &version));
         return Some(said.map(|datum| version_summary(&datum)));
     }
     object_in(text).ok()?.get("diff_summary")?;

@@ -2,6 +2,7 @@
 //! counters.
 
 use super::{BottleneckClass, ProfilerReport, parse};
+use karve_core::markdown::message_from;
 use karve_core::profile::counters::known;
 use karve_core::profile::{Bottleneck, REPORT_CHARS_MAX, ReportClaims, ReportedValue};
 
@@ -11,16 +12,9 @@ const TITLE: &str = "## Profile:";
 /// What the answer of an agent claims, or everything that is wrong with it. Text around the report
 /// and a fence are ignored.
 pub fn claims_of(answer: &str) -> Result<ReportClaims, Vec<String>> {
-    let start = match answer.starts_with(TITLE) {
-        true => Some(0),
-        false => answer.find(&format!("\n{TITLE}")).map(|at| at + 1),
-    };
-    let Some(report) = start.and_then(|at| answer.get(at..)) else {
+    let Some(text) = message_from(answer, TITLE) else {
         return Err(vec![format!("there is no line \"{TITLE} <kernel> <version>\"")]);
     };
-    let lines = report.lines().take_while(|line| !line.starts_with("```"));
-    let mut text = lines.collect::<Vec<_>>().join("\n").trim_end().to_owned();
-    text.push('\n');
     if text.chars().count() > REPORT_CHARS_MAX {
         return Err(vec![format!("the report has more than {REPORT_CHARS_MAX} characters")]);
     }
