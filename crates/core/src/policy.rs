@@ -516,6 +516,10 @@ mod tests {
         assert_eq!(regress(Preset::Trtllm), Some(1.05));
         assert_eq!(regress(Preset::HyperMla), None);
         assert_eq!(Preset::Tilegym.policy().rounds_max, 25);
+        // At most 30 configurations there, and an hour for each version of hyper-mla.
+        let tune = Preset::Tilegym.policy().tune;
+        assert_eq!((tune.few.max(tune.coarse).max(tune.fine), tune.minutes), (30, 5.0));
+        assert_eq!(Preset::HyperMla.policy().tune.minutes, 60.0);
         assert_eq!(Preset::Primus.policy().rounds_max, 119);
         assert!(Preset::Tilegym.policy().stop.contains(&StopRule::NoGain { rounds: 2 }));
         assert!(!Preset::Primus.policy().stop.contains(&StopRule::NoGain { rounds: 2 }));

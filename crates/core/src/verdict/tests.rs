@@ -92,6 +92,8 @@ fn a_case_that_loses_three_percent_blocks_where_the_limit_is_lower() {
     check(Preset::Strict, &[1.3, 0.97], &regressed(&[1]));
     check(Preset::Primus, &[1.3, 0.97], &keep(&[KeepNote::Losses { cases: vec![1] }]));
     check(Preset::Tilegym, &[1.3, 0.97], &regressed(&[1]));
+    check(Preset::Trtllm, &[1.3, 0.97], &keep(&[KeepNote::Losses { cases: vec![1] }]));
+    check(Preset::Trtllm, &[1.3, 0.93], &regressed(&[1]));
     check(Preset::HyperMla, &[1.5, 0.8], &keep(&[KeepNote::Losses { cases: vec![1] }]));
 }
 

@@ -108,6 +108,23 @@ fn the_full_file_gives_the_expected_target_and_commands() {
 }
 
 #[test]
+fn the_language_follows_from_the_backend_unless_it_is_named() {
+    for (backend, language) in [
+        ("TRITON", "Triton"),
+        ("CK", "HIP"),
+        ("hipblaslt", "HIP"),
+        ("TURBO", "HIP"),
+        ("FLYDSL", "FlyDSL"),
+        ("cutile", "cutile"),
+    ] {
+        let text = short_with("backend = \"ck\"", &format!("backend = \"{backend}\""));
+        assert_eq!(read(&text).unwrap().charter.target.language, language, "{backend}");
+        let named = text.replace("[target]", "[target]\nlanguage = \"C++\"");
+        assert_eq!(read(&named).unwrap().charter.target.language, "C++");
+    }
+}
+
+#[test]
 fn the_audit_is_as_the_file_says() {
     let rule = AuditRule {
         mode: AuditMode::On,

@@ -600,8 +600,11 @@ fn a_project_template_of_the_quick_script_is_filled() {
         "BACKEND = \"<target_backend>\"\nSHAPES = [\n    # Fill\n]\nprint(BACKEND, len(SHAPES))\n",
     );
     lab.replace("karve.toml", "rounds = 4", "rounds = 1");
+    lab.configure("[git]\nbranch = \"faster/gemm\"");
     lab.replace("karve.toml", "root =", "name = \"toy\"\nroot =").commit();
     lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.git(&["log", "--format=%an", "main..faster/gemm"]), "karve");
+    assert!(lab.read("agent/workspace/toy/manifest.yaml").contains("git_branch: \"faster/gemm\""));
     let text = lab.read("agent/workspace/toy/quick_test_bench.py");
     assert!(text.starts_with("BACKEND = \"TRITON\"\nSHAPES = [\n    {\"B\":1,\"K\":64,"), "{text}");
 }

@@ -318,6 +318,31 @@ fn a_kernel_for_tileir_is_right_with_the_backend_off_and_then_on() {
 }
 
 #[test]
+fn a_kernel_for_tileir_takes_two_rounds_and_the_second_has_the_kernel_of_the_first() {
+    let lab = lab("exit 9", "[roles.kernel-triton-specialist]\nwrites = [\"*\"]");
+    lab.configure("[roles.kernel-tileir-specialist]\nwrites = [\"*\"]");
+    lab.replace("karve.toml", "editable = [\"kernel.sh\"]", "editable = [\"kernel.sh\", \"*.py\"]")
+        .replace("karve.toml", "device = \"cpu\"", "device = \"B200\"")
+        .replace("karve.toml", "rounds = 10", "rounds = 2")
+        .replace("karve.toml", "name = \"script\"", "name = \"script\"\nintent = \"use TileIR\"");
+    let read = "grep -q 'read the modules that you import from' \"$KARVE_BRIEF\" || exit 9";
+    lab.script("1", "implement", &format!("{read}\nprintf 'import triton\\n' > k.py\n{HALVE}"))
+        .script("2", "propose", "claim \"tiles\" \"the backend copies whole tiles\" 1.5")
+        .script(
+            "2",
+            "implement",
+            &format!("{read}\ngrep -q 'import triton' k.py || exit 8\nedit s/TIME=.*/TIME=25/"),
+        )
+        .commit();
+    lab.karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep", "keep"]);
+    let proposed = lab.events("proposed");
+    let of = |round: usize| proposed[round]["route"]["implements"].clone();
+    assert_eq!((of(0), of(1)), ("triton-specialist".into(), "tileir-specialist".into()));
+    is_tidy(&lab);
+}
+
+#[test]
 fn bad_tables_are_refused_with_a_hint() {
     for (roles, parts) in [
         ("[roles.plumber]", ["there is no role `plumber`", "hint:"]),

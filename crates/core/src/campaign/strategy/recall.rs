@@ -17,7 +17,7 @@ const UNFIRED_MAX: usize = 3;
 /// Maximum number of refuted entries in a brief.
 const REFUTED_MAX: usize = 12;
 /// Maximum number of pages that a brief names.
-const PAGES_MAX: usize = 6;
+const PAGES_MAX: usize = 8;
 /// Assumed number of applied entries that kept their promise, before any was tried.
 const UNTRIED_ROUNDS: f64 = 3.0;
 

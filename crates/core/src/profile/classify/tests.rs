@@ -187,3 +187,28 @@ fn an_unknown_bottleneck_of_a_newer_karve_is_readable() {
         assert_eq!(serde_json::to_string(&read).unwrap(), format!("{name:?}"));
     }
 }
+
+#[test]
+fn hyper_mla_s_ranges_and_patterns_are_those_of_its_document() {
+    use Bottleneck::{Compute, Latency, Memory};
+    for (counter, healthy, unhealthy, hint) in [
+        ("tensor_pct", 60.1, 60.0, "matrix units"),
+        ("dram_pct", 70.1, 70.0, "bytes in flight"),
+        ("occupancy_pct", 25.1, 25.0, "registers"),
+        ("l2_hit_pct", 80.1, 80.0, "locality"),
+        ("spill_bytes", 0.0, 1.0, "registers"),
+        ("waves", 1.1, 1.0, "more blocks"),
+    ] {
+        for (value, want) in [(healthy, true), (unhealthy, false)] {
+            let found = diagnose(&kernel(&[(counter, value)]), DiagnosisRuleSet::HyperMla);
+            let range = found.health.iter().find(|range| range.counter == counter).unwrap();
+            assert_eq!(range.healthy, want, "{counter}={value}: {range:?}");
+            assert!(range.hint.contains(hint), "{range:?}");
+        }
+    }
+    for (dram, tensor, want) in [(85.0, 10.0, Memory), (20.0, 75.0, Compute), (20.0, 15.0, Latency)]
+    {
+        let values = [("dram_pct", dram), ("tensor_pct", tensor)];
+        check(&values, DiagnosisRuleSet::HyperMla, want);
+    }
+}

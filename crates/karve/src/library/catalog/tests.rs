@@ -76,12 +76,104 @@ fn names(scope: &Scope, word: &str) -> bool {
     lists.any(|list| list.iter().any(|named| named == word))
 }
 
+/// The text of a page on one line.
+fn page(id: &str) -> String {
+    let (_, text) = FILES.iter().find(|(known, _)| *known == id).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What the references of the workflow tell, by the page that tells it.
+const REFERENCES: [(&str, &[&str]); 4] = [
+    (
+        "cutile-knobs",
+        &[
+            "`ct.gather`",
+            "persistent grid",
+            "`occupancy` from 1 to 32",
+            "`num_ctas` of 1, 2, 4, 8 or 16",
+            "tile sizes",
+            "`latency` of a load or store: 1, 2, 3, 6, 10",
+            "`allow_tma=False`",
+            "`flush_to_zero` and `rounding_mode=APPROX`",
+            "TF32",
+            "`GROUP_SIZE_M` of 4, 8 or 16",
+            "`padding_mode`",
+            "memory-bound kernel the order is A, B, C, F, G, E, H",
+            "compute-bound one D, G, C, I, B, E",
+            "at most 30 settings",
+        ],
+    ),
+    (
+        "cutile-api-rules",
+        &[
+            "1. Import `cuda.tile as ct`",
+            "2. The `index` of a load or store counts tiles",
+            "3. Use Python's operators for integers",
+            "4. Pass the accumulator of `ct.mma` as its third argument",
+            "5. Pass no `None`",
+            "6. Compute a grid on the host with `ct.cdiv`",
+            "7. Convert with `ct.astype`",
+            "8. Helpers that a kernel calls are plain functions",
+            "9. Define a variable before a branch or loop",
+            "10. There is no `break`",
+            "11. A grid is a tuple of integers",
+            "12. `ct.arange` begins at 0",
+            "13. Take the strides of an NHWC tensor",
+            "14. Where the tile is larger than the data, apply `ct.where`",
+            "15. Mask a scatter",
+            "16. Constants of a kernel are numbers or types, not strings",
+            "17. Shapes of tiles are compile-time constants",
+            "18. Leave no parameter that nothing reads",
+        ],
+    ),
+    (
+        "cutile-ir-dump",
+        &[
+            "CUDA_TILE_DUMP_TILEIR",
+            "CUDA_TILE_DUMP_BYTECODE",
+            "CUDA_TILE_LOGS",
+            "CUDA_TILE_ENABLE_CRASH_DUMP",
+            "CUDA_TILE_TESTING_DISABLE_TOKEN_ORDER",
+            "DISABLE_CUTILE_TUNE",
+            "--remarks",
+            "An interval above 1000",
+            "cuobjdump --dump-sass",
+            "To isolate a cause",
+            "at least 5%",
+        ],
+    ),
+    (
+        "cutile-patterns",
+        &[
+            "an index from memory, then TMA",
+            "# a scalar",
+            "a ragged range, without gather",
+            "a persistent loop",
+            "`ct.mma` takes 2-D and 3-D tiles",
+            "| symptom | cause | remedy |",
+            "| NaN |",
+            "| far slower than expected |",
+        ],
+    ),
+];
+
+#[test]
+fn the_references_of_tilegym_are_whole() {
+    for (id, parts) in REFERENCES {
+        let text = page(id);
+        for part in parts {
+            assert!(text.contains(part), "{id} says nothing of {part:?}");
+        }
+        let entry = built_in().into_iter().find(|entry| entry.id == id).unwrap();
+        assert!(entry.scope.holds(&of_words("norm", "cutile", "cutile", "B200")), "{id}");
+    }
+}
+
 /// The page tells an agent the lines at which the rules of `tilegym` decide.
 #[test]
 fn the_performance_model_of_cutile_is_that_of_the_rules() {
     use karve_core::profile::Bottleneck::{Balanced, Compute, Latency, Memory};
-    let page = FILES.iter().find(|(id, _)| *id == "cutile-performance-model").unwrap();
-    let text = page.1.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = page("cutile-performance-model");
     let class = |counters: &[(&str, f64)]| {
         let mut kernel = KernelProfile::named("kernel");
         for (name, value) in counters {
@@ -184,6 +276,15 @@ fn no_entry_of_one_vendor_is_offered_for_the_other() {
         }
     }
     assert!(seen[0] >= 18 && seen[1] >= 35, "{seen:?}");
+}
+
+#[test]
+fn copies_by_tma_are_not_offered_where_there_is_none() {
+    let all = built_in();
+    let entry = all.iter().find(|entry| entry.id == "cute-tma-pipeline").unwrap();
+    let holds = |device: &str| entry.scope.holds(&of_words("gemm", "cute", "cute", device));
+    assert!(["H200", "B200", "RTX 5090"].into_iter().all(holds));
+    assert!(!holds("A100"));
 }
 
 #[test]
