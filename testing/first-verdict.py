@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 """Seconds from a project's clone to the first verdict, for the fixtures that need no GPU.
 
-usage: testing/first-verdict.py KARVE [PROJECT...]   (a debug or release binary; it says which)
+usage: testing/first-verdict.py [--steps] KARVE [PROJECT...]
+
+KARVE is a debug or release binary; the first line says which, and the load of the machine. "verdict"
+is from the start of `karve propose` to the verdict in the log, "submit" until karve asks for the next
+proposal: the A/A test and the profile are between them. --steps prints where the time went.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -78,6 +83,25 @@ def commit(here):
     timed(["git", *own, "commit", "-qm", "fixture"], here)
 
 
+def events(here):
+    """The records of the only campaign."""
+    (log,) = here.glob(".karve/*/events.jsonl")
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def steps(records):
+    """Where the time went: seconds and number of each kind of event, in order."""
+    spent = collections.OrderedDict()
+    for record in records:
+        event = record["event"]
+        duel = event.get("duel", "")
+        duel = duel if isinstance(duel, str) else "".join(list(duel)[:1])
+        name = f"{event['type']} {duel}".strip()
+        count, seconds = spent.get(name, (0, 0.0))
+        spent[name] = (count + 1, seconds + record["spent_ms"] / 1e3)
+    return ", ".join(f"{name} {s:.1f} s ({n})" for name, (n, s) in spent.items() if s >= 0.1)
+
+
 def measure(karve, name, scratch):
     here = pathlib.Path(scratch) / name
     shutil.copytree(PROJECTS / name, here)
@@ -92,28 +116,38 @@ def measure(karve, name, scratch):
     told = {"title": "a change", "mechanism": "it does less", "expected_ratio": 1.5}
     idea.write_text(json.dumps(told))
     workspace = pathlib.Path(json.loads(text)["workspace"])
+    start = time.time()
     took, _ = timed([karve, "propose", idea, "--json"], here)
     path, old, new = CHANGES[name]
     source = workspace / path
     assert old in source.read_text(), f"{path} of {name} has changed"
     source.write_text(source.read_text().replace(old, new))
     submitted, text = timed([karve, "submit", "--json"], here)
-    spent.append(took + submitted)
-    return spent, json.loads(text)["last"]
+    records = events(here)
+    settled = next(of["at_ms"] for of in records if of["event"]["type"] == "settled")
+    spent += [settled / 1e3 - start, took + submitted]
+    return spent, json.loads(text)["last"], steps(records)
 
 
 def main():
-    karve = os.path.abspath(sys.argv[1])
+    arguments = [word for word in sys.argv[1:] if word != "--steps"]
+    karve = os.path.abspath(arguments[0])
     _, version = timed([karve, "--version"], ".")
-    print(next(line for line in version.splitlines() if line.startswith("build")))
-    print("| project | init | doctor | next | propose and submit | verdict |")
-    print("|---|---|---|---|---|---|")
-    for name in sys.argv[2:] or CHANGES:
+    build = next(line for line in version.splitlines() if line.startswith("build"))
+    print(f"{build}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print("| project | load | init | doctor | next | verdict | submit | |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in arguments[1:] or CHANGES:
         with tempfile.TemporaryDirectory() as scratch:
-            spent, last = measure(karve, name, scratch)
+            spent, last, where = measure(karve, name, scratch)
         cells = " | ".join(f"{seconds:.0f} s" for seconds in spent)
-        ratio = f"{last['ratio']:.2f}x" if last["ratio"] else last["why"]
-        print(f"| {name} | {cells} | {last['verdict']} {ratio} |", flush=True)
+        ratio = f"{last['ratio']:.2f}x" if last["ratio"] else ""
+        if last["verdict"] != "keep":
+            ratio = f"{ratio} {last['why']}".strip()
+        load = f"{os.getloadavg()[1]:.1f}"
+        print(f"| {name} | {load} | {cells} | {last['verdict']} {ratio} |", flush=True)
+        if "--steps" in sys.argv:
+            print(f"  {where}", flush=True)
 
 
 if __name__ == "__main__":
