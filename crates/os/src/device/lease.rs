@@ -12,6 +12,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -25,8 +26,11 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// A shorter wait is not reported: two campaigns alternate block by block.
 const MENTIONED_AFTER: Duration = Duration::from_secs(1);
 
-/// A longer wait is reported once, in a message that stays visible.
+/// A longer wait is reported in a message that stays visible, once for each holder.
 const NOTICE_AFTER: Duration = Duration::from_secs(5);
+
+/// The process of the holder that such a message named last.
+static NAMED: AtomicU32 = AtomicU32::new(u32::MAX);
 
 /// How many times at most the file may be removed while it is being opened.
 const TRIES_MAX: u32 = 100;
@@ -351,12 +355,22 @@ impl LeaseWait {
             }
             if let Some(after) = tell.pop_if(|after| start.elapsed() >= *after) {
                 note = note.or_else(|| WaitNote::new(&self.path, wish.holder));
-                let holder = read_holder(&mut self.names).describe();
-                let text = format!("waiting for {}: held by {holder}", wish.device);
-                if after == NOTICE_AFTER { notices.notify(&text) } else { notices.mention(&text) }
+                let holder = read_holder(&mut self.names);
+                let text = format!("waiting for {}: held by {}", wish.device, holder.describe());
+                if after == NOTICE_AFTER && is_new(&NAMED, holder.pid) {
+                    notices.notify(&text);
+                } else {
+                    notices.mention(&text);
+                }
             }
         }
     }
+}
+
+/// Whether a holder is another one than the last that was named. Campaigns that take turns wait for
+/// each other before every block, and one message says so.
+fn is_new(named: &AtomicU32, pid: u32) -> bool {
+    named.swap(pid, Ordering::Relaxed) != pid
 }
 
 fn read_holder(file: &mut File) -> LeaseHolder {

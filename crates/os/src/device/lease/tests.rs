@@ -123,3 +123,10 @@ fn a_holder_that_has_not_named_itself_is_not_given_a_name() {
     let unnamed = home.holder("cpu").unwrap().describe();
     assert_eq!(unnamed, "a process that has not named itself");
 }
+
+#[test]
+fn a_holder_is_named_once_however_often_it_is_waited_for() {
+    let named = AtomicU32::new(u32::MAX);
+    let told: Vec<bool> = [7, 7, 7, 9, 9, 7].map(|pid| is_new(&named, pid)).into();
+    assert_eq!(told, [true, false, false, true, false, true]);
+}
