@@ -24,7 +24,7 @@ pub use seeds::{CHECKSUM_REL_MAX, SeedReaction, differing_checksum};
 pub use training::{StepTrace, is_grouped, is_skewed, lacks_skew, trace};
 pub use work::{
     CallCost, CallKind, CaseWork, CountedRun, WorkCounts, can_notice, can_tell_by_computing,
-    objection,
+    is_interpreted, objection,
 };
 
 use crate::measurement::Gate;

@@ -317,6 +317,14 @@ pub fn can_notice(findings: &[AuditFinding], rule: &AuditRule, sources: &str) ->
     Some(format!("the source says {word:?}, and could take another path while it is counted"))
 }
 
+/// Why there are no calls to count, by the globs of the editable files: only a compiled function is
+/// seen by its name.
+pub fn is_interpreted(editable: &[String]) -> Option<String> {
+    let in_python = !editable.is_empty() && editable.iter().all(|glob| glob.ends_with(".py"));
+    let why = "calls are counted by compiled functions, and Python is interpreted";
+    in_python.then(|| why.to_owned())
+}
+
 /// Why the counts of a candidate say nothing although it can be counted: it can tell the tool from
 /// the processor by a computation. `sources` are the files that it changed.
 pub fn can_tell_by_computing(sources: &str) -> Option<String> {
@@ -330,6 +338,16 @@ mod tests {
     use super::*;
     use crate::integrity::Severity;
     use karve_numerics::stats::DrawRng;
+
+    #[test]
+    fn calls_in_python_are_not_counted_and_those_of_a_compiled_function_are() {
+        let said = |globs: &[&str]| {
+            let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            is_interpreted(&globs).is_some()
+        };
+        assert!(said(&["src/trigger.py"]) && said(&["a.py", "ops/*.py"]));
+        assert!(!said(&["a.py", "fast.c"]) && !said(&["ops/**"]) && !said(&[]));
+    }
 
     fn cost(instructions: u64) -> CallCost {
         CallCost { instructions, accesses: instructions / 4 }

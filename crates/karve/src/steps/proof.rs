@@ -6,7 +6,9 @@ use super::repeats::settings_per_case;
 use crate::checks::{MutationCheck, exact_globs};
 use karve_core::campaign::{Campaign, CountingReason, KeepEvidence};
 use karve_core::hypothesis::Candidate;
-use karve_core::integrity::{CaseWork, MutantCheck, WorkCounts, can_notice, can_tell_by_computing};
+use karve_core::integrity::{
+    CaseWork, MutantCheck, WorkCounts, can_notice, can_tell_by_computing, is_interpreted,
+};
 use karve_core::measurement::Gate;
 use karve_harness::commands::Harness;
 use karve_harness::git::Oid;
@@ -39,7 +41,8 @@ pub(super) fn count_work(
     let sources = changed_sources(context, candidate)?;
     // A choice of path by features of the processor matters only for a proof.
     let noticed = match why {
-        CountingReason::Proof => can_notice(&evidence.findings, &context.charter.audit, &sources),
+        CountingReason::Proof => is_interpreted(&context.charter.editable)
+            .or_else(|| can_notice(&evidence.findings, &context.charter.audit, &sources)),
         CountingReason::Buffer | CountingReason::Sample => None,
     };
     let counts = match noticed {
