@@ -54,6 +54,9 @@ const HARNESS_WORDS: [&str; 14] = [
 const CALLED: i32 = 4;
 const PROGRAM: i32 = 8;
 
+/// How much it says that a benchmark names a function of the file: more than a test that calls one.
+const MEASURED: i32 = 6;
+
 /// A file of at least this size, in bytes, is more than a kernel.
 const LARGE: usize = 48 * 1024;
 
@@ -209,7 +212,10 @@ pub(super) fn guess(files: &FileListing<'_>) -> KernelGuess {
         is_wanted.then_some(())?;
         let called = is_called_by_harness(files, path);
         let is_program = has_main(text, kind);
-        let score = score(path, text, kind) + if called { CALLED } else { 0 }
+        let measured = kind.is_python() && is_measured(files, path, text);
+        let score = score(path, text, kind)
+            + if called { CALLED } else { 0 }
+            + if measured { MEASURED } else { 0 }
             - if is_program { PROGRAM } else { 0 };
         Some((score, path, text, kind))
     });
@@ -238,8 +244,26 @@ fn is_called_by_harness(files: &FileListing<'_>, path: &str) -> bool {
     let mut others = files.iter().filter(|(other, _)| *other != path && is_harness(other));
     others.any(|(_, text)| {
         let mut before = text.match_indices(&call).map(|(at, _)| &text[..at]);
-        before.any(|text| !text.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+        before.any(|text| !text.ends_with(is_in_name))
     })
+}
+
+/// Whether a benchmark names a function that a Python file defines, and is not its own.
+fn is_measured(files: &FileListing<'_>, path: &str, text: &str) -> bool {
+    let defined = text.lines().filter_map(|line| line.strip_prefix("def ")?.split('(').next());
+    let names: Vec<&str> = defined.filter(|name| name.chars().all(is_in_name)).collect();
+    let is_bench = |other: &str| other != path && other.contains("bench") && is_harness(other);
+    let mut benches = files.iter().filter(|(other, text)| {
+        is_bench(other) || (*other != path && is_harness(other) && text.contains("(benchmark"))
+    });
+    benches.any(|(_, text)| {
+        let mut words = text.split(|c: char| !is_in_name(c));
+        words.any(|word| names.contains(&word) && !text.contains(&format!("def {word}(")))
+    })
+}
+
+fn is_in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Whether a compiled file is a program of its own.

@@ -116,6 +116,20 @@ fn cmake_and_cargo_are_recognized() {
 }
 
 #[test]
+fn a_crate_that_needs_others_is_told_to_commit_its_lock_file() {
+    let told = |manifest: &str, lock: Option<(&'static str, &'static str)>| {
+        let files = [("Cargo.toml", manifest), ("src/lib.rs", "pub fn scan() {}")];
+        let files: Vec<(&str, &str)> = files.into_iter().chain(lock).collect();
+        let why = propose(&found(&files)).why;
+        why.iter().any(|why| why.contains("Cargo.lock is not committed"))
+    };
+    let needs = "[package]\nname = \"x\"\n[dev-dependencies]\ncriterion = \"0.5\"\n";
+    assert!(told(needs, None));
+    assert!(!told(needs, Some(("Cargo.lock", "version = 4\n"))));
+    assert!(!told("[package]\nname = \"x\"\n[dependencies]\n", None));
+}
+
+#[test]
 fn cuda_without_a_build_system_is_compiled_directly() {
     let kernel = "__global__ void reduce(float *x) {}";
     let files = [("reduce.cu", kernel), ("test_reduce.cu", "int main() {}"), ("bench.cu", "main")];
@@ -159,6 +173,23 @@ fn python_projects_are_recognized() {
     let (test, bench) = ("python3 -m pytest -q", "python3 bench.py {case} {seed}");
     let proposal = check(&files, ["stencil", "numpy", "stencil.py", "none", test, bench]);
     assert_eq!(proposal.metric_name, "time_us");
+}
+
+#[test]
+fn the_kernel_is_what_the_benchmark_measures_not_what_a_test_calls_by_its_name() {
+    let trigger = "import numpy as np\n\ndef sta_lta(x):\n    return x\n";
+    let picks = "import numpy as np\ndef picks(ratio):\n    main()\ndef main():\n    return 1\n";
+    let bench = "from seismo import sta_lta\ndef main():\n    pass\n\
+                 def test_it(benchmark):\n    benchmark(sta_lta, x)\n";
+    let files = [
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        ("src/seismo/__init__.py", "from .trigger import sta_lta\nfrom .picks import picks\n"),
+        ("src/seismo/picks.py", picks),
+        ("src/seismo/trigger.py", trigger),
+        ("tests/test_trigger.py", "def test_it():\n    picks(sta_lta(x))\n"),
+        ("benchmarks/bench_trigger.py", bench),
+    ];
+    assert_eq!(propose(&found(&files)).editable, ["src/seismo/trigger.py"]);
 }
 
 #[test]

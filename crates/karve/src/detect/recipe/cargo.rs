@@ -6,8 +6,10 @@ use crate::detect::printed::MetricGuess;
 use crate::detect::{FileListing, is_plain, stem_of};
 use karve_harness::commands::output::OutputFormat;
 
-/// Short runs without plots; the referee repeats them as often as it needs.
-const CRITERION_FLAGS: &str = "--noplot --sample-size 10 --warm-up-time 0.1 --measurement-time 0.2";
+/// Short runs without plots and with few resamples, since karve reads the estimate and not its
+/// interval; the referee repeats them as often as it needs.
+const CRITERION_FLAGS: &str = "--noplot --sample-size 10 --warm-up-time 0.1 \
+                               --measurement-time 0.2 --nresamples 1001";
 
 /// What measures a crate.
 enum CargoBench {
@@ -45,6 +47,7 @@ pub(super) fn recipe(files: &FileListing<'_>, _: &KernelGuess) -> Option<Project
         ],
         ..ProjectRecipe::default()
     };
+    commands.why.extend(missing_lock(files, &manifest));
     if let CargoBench::Bench(name) = &bench
         && bench_text(files, name).is_some_and(|text| text.contains("criterion"))
     {
@@ -62,6 +65,19 @@ pub(super) fn recipe(files: &FileListing<'_>, _: &KernelGuess) -> Option<Project
         return Some(commands);
     }
     Some(measured(files, commands))
+}
+
+/// What is missing for a build without a network, if crates are needed whose versions no committed
+/// file states.
+fn missing_lock(files: &FileListing<'_>, manifest: &toml::Table) -> Option<String> {
+    let tables = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let mut tables = tables.iter().filter_map(|name| manifest.get(*name)?.as_table());
+    let needs_crates = tables.any(|table| !table.is_empty());
+    (needs_crates && files.path_named("Cargo.lock").is_none()).then(|| {
+        "Cargo.lock is not committed, and commands have no network: run \"cargo fetch\", commit \
+         Cargo.lock, and run this again."
+            .to_owned()
+    })
 }
 
 fn bench_text<'a>(files: &FileListing<'a>, name: &str) -> Option<&'a str> {

@@ -14,7 +14,7 @@ const MAIN: &str = "__name__ == ";
 
 /// Short runs; the referee repeats them as often as it needs.
 const PYTEST_BENCHMARK: &str = "python3 -m pytest -q --benchmark-only --benchmark-json={out} \
-    --benchmark-max-time=0.2 --benchmark-min-rounds=3 --benchmark-warmup=off";
+    --benchmark-max-time=0.05 --benchmark-min-rounds=3 --benchmark-warmup=off";
 
 /// Where modules are found: a worktree must not import the checkout that is installed.
 fn search_path(files: &FileListing<'_>) -> BTreeMap<String, String> {
