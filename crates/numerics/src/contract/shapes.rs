@@ -48,8 +48,52 @@ enum ShapeCorner<'a> {
     Odd,
     /// Sizes one above a multiple of a large power of two: what tiles of most sizes leave over.
     OnePast,
+    /// Sizes that are twice an odd number, none larger than listed.
+    TwiceOdd,
+    /// Multiples of four, none larger than listed.
+    Even,
+    /// Multiples of the largest power of two in each size, which is what fast paths ask for; this
+    /// parameter is larger than listed, if there are others that make room.
+    Tiled(&'a String),
     /// Very small sizes.
     Small,
+}
+
+/// A parameter of a shape, and what is listed.
+struct ListedSize<'a> {
+    name: &'a str,
+    /// In the case that a shape is made of.
+    value: u64,
+    /// The largest of all cases.
+    most: u64,
+    /// Whether no other parameter can make room for it.
+    alone: bool,
+}
+
+impl ShapeCorner<'_> {
+    /// What is special about this size there, where all sizes that can be are divided by something.
+    fn size(self, of: &ListedSize<'_>, divisor: u64, draws: &mut DrawRng) -> u64 {
+        let (value, part) = (of.value, of.value / divisor);
+        match self {
+            Self::Beyond(beyond) if beyond == of.name => above(of.most, draws),
+            Self::OnePast => one_past(part),
+            Self::TwiceOdd => 2 * part_of(part / 2, draws),
+            Self::Even => even_part(part, draws),
+            Self::Tiled(_) if of.alone => tiled(part, TiledCounts::Any, draws),
+            Self::Tiled(lead) if lead == of.name => tiled(value, TiledCounts::More, draws),
+            Self::Tiled(_) => tiled(part, TiledCounts::Fewer, draws),
+            Self::Small => part_of(value.min(SMALL_MAX) / divisor, draws),
+            Self::Beyond(_) | Self::Odd => part_of(part, draws),
+        }
+    }
+}
+
+/// How many tiles a size may have, next to a listed one.
+#[derive(Clone, Copy)]
+enum TiledCounts {
+    Fewer,
+    More,
+    Any,
 }
 
 impl CheckedShapes {
@@ -60,7 +104,8 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, one of odd sizes, one of sizes just above those of tiles, and one of very small ones.
+    /// ones, one of odd and two of even sizes, one of sizes just above those of tiles, one of
+    /// sizes that tiles fit into as into the listed ones, and one of very small ones.
     /// Never derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
         let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
@@ -84,8 +129,11 @@ impl Contract {
         }
         let mut made: Vec<Case> = Vec::new();
         let corners = large.into_iter().map(ShapeCorner::Beyond);
-        let others = [ShapeCorner::Odd, ShapeCorner::OnePast, ShapeCorner::Small];
-        for corner in corners.chain(others) {
+        let leads: Vec<&String> = names.iter().collect();
+        let tiled = ShapeCorner::Tiled(leads[draws.below(leads.len())]);
+        let others = [ShapeCorner::Odd, ShapeCorner::OnePast, ShapeCorner::TwiceOdd];
+        let smooth = [ShapeCorner::Even, tiled, ShapeCorner::Small];
+        for corner in corners.chain(others).chain(smooth) {
             let base = shown[draws.below(shown.len())];
             let listed = |name: &str| {
                 let values = shown.iter().filter_map(|case| case.params.get(name));
@@ -100,16 +148,9 @@ impl Contract {
                     let Some(value) = value else {
                         continue;
                     };
-                    let value = match corner {
-                        ShapeCorner::Beyond(beyond) if beyond == name => {
-                            above(listed(name).unwrap_or(value), &mut draws)
-                        }
-                        ShapeCorner::OnePast => one_past(value, divisor),
-                        ShapeCorner::Small => part_of(value.min(SMALL_MAX), divisor, &mut draws),
-                        ShapeCorner::Beyond(_) | ShapeCorner::Odd => {
-                            part_of(value, divisor, &mut draws)
-                        }
-                    };
+                    let most = listed(name).unwrap_or(value);
+                    let of = ListedSize { name, value, most, alone: names.len() == 1 };
+                    let value = corner.size(&of, divisor, &mut draws);
                     params.insert(name.clone(), value.to_string());
                 }
                 case = base.clone().with_params(&params);
@@ -152,15 +193,41 @@ fn above(value: u64, draws: &mut DrawRng) -> u64 {
 }
 
 /// An odd number between a third of this part and all of it.
-fn part_of(value: u64, divisor: u64, draws: &mut DrawRng) -> u64 {
-    let most = (value / divisor).max(1);
+fn part_of(part: u64, draws: &mut DrawRng) -> u64 {
+    let most = part.max(1);
     let least = (most / 3).max(1);
     (least + draws.below((most - least + 1) as usize) as u64) | 1
 }
 
+/// A multiple of 4 up to this part, half of the time no multiple of 8, a quarter no multiple of 16,
+/// and so on.
+fn even_part(part: u64, draws: &mut DrawRng) -> u64 {
+    let odd = part_of(part / 2, draws);
+    let twos = std::iter::repeat_with(|| draws.below(2)).take_while(|coin| *coin == 0).count();
+    let most = (odd / 2).max(1).ilog2();
+    let twos = u32::try_from(twos + 1).unwrap_or(most).min(most);
+    ((odd >> twos) | 1) << (twos + 1)
+}
+
+/// Up to twice this part, but not this part, in steps of the largest power of two in it; one that
+/// is a power of two is taken in steps of its half.
+fn tiled(part: u64, counts: TiledCounts, draws: &mut DrawRng) -> u64 {
+    let part = part.max(2);
+    let tile = 1 << part.trailing_zeros();
+    let tile = if tile == part { tile / 2 } else { tile };
+    let count = (part / tile) as usize;
+    let (fewer, more) = (1 + draws.below(count - 1), count + 1 + draws.below(count));
+    let taken = match counts {
+        TiledCounts::Fewer => fewer,
+        TiledCounts::More => more,
+        TiledCounts::Any => [fewer, more][draws.below(2)],
+    };
+    tile * taken as u64
+}
+
 /// One above a multiple of a power of two, about this part of a size.
-fn one_past(value: u64, divisor: u64) -> u64 {
-    let part = (value / divisor).max(1);
+fn one_past(part: u64) -> u64 {
+    let part = part.max(1);
     let tile = (1 << part.ilog2()).min(TILE_MAX);
     part / tile * tile + 1
 }
@@ -191,11 +258,43 @@ mod tests {
             }
             assert!(made.iter().all(|case| bytes(case) <= (2 * most).max(BYTES_MIN)));
             let is_odd = |case: &Case| ["M", "K"].iter().all(|name| value(case, name) % 2 == 1);
-            assert!(made.iter().all(is_odd), "{made:?}");
+            assert!(made.iter().filter(|case| is_odd(case)).count() >= 4, "{made:?}");
             assert_eq!(made, contract.other_shapes(&cases, secret));
         }
         assert_eq!(beyond, [200, 200]);
         assert_ne!(contract.other_shapes(&cases, 1), contract.other_shapes(&cases, 2));
+    }
+
+    #[test]
+    fn some_sizes_are_even_and_some_are_as_smooth_as_the_listed_ones() {
+        let contract = product();
+        let listed = case(&[("M", 64), ("K", 192)]);
+        let mut seen = BTreeSet::new();
+        for secret in 0..200 {
+            let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
+            let even = made.iter().filter(|case| value(case, "M").is_multiple_of(2));
+            assert_eq!(even.count(), 3, "{made:?}");
+            assert!(made.iter().any(|case| value(case, "M") % 4 == 2), "{made:?}");
+            let fits = |case: &Case, name, tile| value(case, name).is_multiple_of(tile);
+            let is_beyond = |case: &Case| value(case, "M") > 64 || value(case, "K") > 192;
+            let is_smooth =
+                |case: &&Case| fits(case, "M", 32) && fits(case, "K", 64) && is_beyond(case);
+            let smooth: Vec<&Case> = made.iter().filter(is_smooth).collect();
+            assert!(!smooth.is_empty(), "{made:?}");
+            for case in smooth {
+                let (m, k) = (value(case, "M"), value(case, "K"));
+                assert!(m != 64 && k != 192, "{m} {k}");
+                seen.extend([("M", m), ("K", k)]);
+            }
+        }
+        let beyond = [("M", 96), ("M", 128), ("K", 256), ("K", 320), ("K", 384)];
+        let below = [("M", 32), ("K", 64), ("K", 128)];
+        assert_eq!(seen, beyond.into_iter().chain(below).collect());
+        // A single size is made larger or smaller.
+        let mut draws = DrawRng::new(1);
+        let any: BTreeSet<u64> =
+            (0..100).map(|_| tiled(8_192, TiledCounts::Any, &mut draws)).collect();
+        assert_eq!(any, [4_096, 12_288, 16_384].into());
     }
 
     #[test]
