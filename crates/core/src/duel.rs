@@ -8,7 +8,6 @@ use crate::comparison::{CaseComparison, Clock, Comparison, Estimate, SecondClock
 use crate::measurement::{Block, DiscardReason, Pair, PassRates, SlowTurns};
 use crate::policy::{SmallGain, WarmUpRule};
 use crate::sampling::WarmUp;
-use claims::ClaimTrack;
 use karve_numerics::stats::{self, DrawRng, SignEvidence};
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,7 @@ mod claims;
 mod strata;
 mod turns;
 
-pub use claims::{CaseClaim, fixed_calls};
+pub use claims::{CaseClaim, ClaimTrack, fixed_calls};
 pub use strata::DeviceStrata;
 pub use turns::TurnTrack;
 
@@ -239,6 +238,11 @@ impl Duel {
     pub fn with_claims(mut self, claims: Vec<CaseClaim>) -> Self {
         self.claims = ClaimTrack::of(&self.metric, claims);
         self
+    }
+
+    /// What a self-reported metric claims, and what karve's own clock shows.
+    pub fn claims(&self) -> &ClaimTrack {
+        &self.claims
     }
 
     /// Whether a coin that no candidate can foresee falls on its side, for the next block; it does

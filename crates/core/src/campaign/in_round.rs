@@ -413,6 +413,7 @@ impl Campaign {
 
     fn take_ruling(&mut self, round: &mut RoundState, measuring: RunningDuel, verdict: Verdict) {
         let comparison = measuring.duel.comparison();
+        round.claims = measuring.duel.claims().clone();
         let on_quick = measuring.set == CaseSet::Quick;
         let high_risk = measuring.hypothesis.high_risk;
         let again = on_quick && self.full_needed(comparison.overall.ratio, high_risk);

@@ -2,7 +2,7 @@
 
 use super::Campaign;
 use super::round::{RoundPhase, RoundState, RoundSummary};
-use crate::comparison::Comparison;
+use crate::comparison::{ClaimCheck, Comparison};
 use crate::duel::{CaseClaim, fixed_calls};
 use crate::hypothesis::Candidate;
 use crate::integrity::{
@@ -182,6 +182,10 @@ impl Campaign {
     fn doubts(&self, round: &RoundState, verdict: &Verdict) -> Vec<GainDoubt> {
         let mut doubts = verdict::find_doubts(verdict, &round.findings, round.shown());
         doubts.extend(self.stale_doubt(round).filter(|_| verdict.keeps()));
+        let is_clock = |doubt: &GainDoubt| matches!(doubt, GainDoubt::Clock { .. });
+        if verdict.keeps() && !doubts.iter().any(is_clock) {
+            doubts.extend(counted_doubt(round));
+        }
         doubts
     }
 
@@ -286,6 +290,13 @@ impl Campaign {
 /// Whether a candidate was not kept for want of a proof.
 pub(super) fn is_unproven(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Drop { reason: DropReason::Unproven { .. } })
+}
+
+/// Whether karve's own clock contradicts a gain, by the calls that were counted in a run.
+fn counted_doubt(round: &RoundState) -> Option<GainDoubt> {
+    let work = round.work.as_ref()?;
+    let ClaimCheck { claimed_s, seen_s } = round.claims.counted(&|case| work.calls_of(case))?;
+    Some(GainDoubt::Clock { claimed_s, seen_s })
 }
 
 /// Results of the candidate that outlive a call, by its counted work: in a buffer of its own, or

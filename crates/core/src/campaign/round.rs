@@ -3,7 +3,7 @@
 use super::out_of_order::EventResult;
 use super::{DuelName, HostTally, Lesson, OriginalCheck, PhaseCost, ProcessAge, RunningCheck};
 use crate::comparison::{Clock, Comparison, SecondClock};
-use crate::duel::Duel;
+use crate::duel::{ClaimTrack, Duel};
 use crate::hypothesis::{Candidate, Hypothesis};
 use crate::integrity::{AuditFinding, MutantCheck, WorkCounts, suspicious_note};
 use crate::ladder::{LadderResult, Rung};
@@ -67,6 +67,8 @@ pub struct RoundState {
     pub quick: Option<Comparison>,
     /// What the deciding duel showed.
     pub comparison: Option<Comparison>,
+    /// What the last duel's self-reported metric claims, against karve's own clock.
+    pub claims: ClaimTrack,
     /// What an undecided duel lacks for a keep.
     pub missing: Option<MissingProof>,
     /// What other layouts of the same code showed, once all were tried.
@@ -349,6 +351,7 @@ impl RoundState {
             tuned_ms: 0,
             quick: None,
             comparison: None,
+            claims: ClaimTrack::default(),
             missing: None,
             layouts: None,
             check: None,

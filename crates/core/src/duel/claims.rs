@@ -45,8 +45,10 @@ pub struct CaseClaim {
 
 /// Claimed and seen time, block by block.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClaimTrack {
+pub struct ClaimTrack {
     cases: Vec<CaseClaim>,
+    /// All that was taken in: how many calls there are may be known only later.
+    blocks: Vec<Block>,
     /// Whether the metric is a time rather than a rate.
     is_time: bool,
     /// Seconds that a run became shorter by what it reports, one per block.
@@ -86,6 +88,36 @@ impl ClaimTrack {
 
     /// Takes in one block. Pairs of one command share its clock.
     pub(super) fn take(&mut self, block: &Block) {
+        if !self.cases.is_empty() {
+            self.blocks.push(block.clone());
+        }
+        self.count(block);
+    }
+
+    /// The contradiction on a case of which only now is known how often a run calls the kernel, if
+    /// there is one. The case must have runs of its own.
+    pub fn counted(&self, calls: &dyn Fn(usize) -> Option<f64>) -> Option<ClaimCheck> {
+        let unknown = self.cases.iter().filter(|claim| claim.calls <= 1.0);
+        let known = unknown.filter_map(|claim| {
+            let calls = calls(claim.case).filter(|calls| *calls > 1.0)?;
+            Some(CaseClaim { calls, ..*claim })
+        });
+        let check = |claim: CaseClaim| {
+            let mut track = Self { cases: vec![claim], is_time: self.is_time, ..Self::default() };
+            for block in &self.blocks {
+                let pair = block.pairs.iter().find(|pair| pair.case == claim.case)?;
+                let shares = |other: &Pair| other.case != claim.case && same_run(other, pair);
+                if block.pairs.iter().any(shares) {
+                    return None;
+                }
+                track.count(&Block { pairs: vec![*pair], ..block.clone() });
+            }
+            track.contradiction()
+        };
+        known.into_iter().find_map(check)
+    }
+
+    fn count(&mut self, block: &Block) {
         let mut runs: Vec<&Pair> = Vec::new();
         let (mut claimed, mut calls_s, mut run_s) = (0.0, 0.0, 0.0);
         for pair in &block.pairs {
@@ -309,6 +341,41 @@ mod tests {
         let found = track.contradiction().unwrap();
         assert!((found.claimed_s - 0.08).abs() < 1e-9, "{found:?}");
         assert!((found.seen_s - 0.025).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn calls_that_are_counted_later_are_held_against_the_same_blocks() {
+        let claim = |case, calls| CaseClaim { case, unit_s: 1e-3, calls };
+        let counts = |calls: f64| move |case: usize| (case == 0).then_some(calls);
+        let track_of = |claims: Vec<CaseClaim>, blocks: &[Block]| {
+            let mut track = ClaimTrack::of(&metric(), claims);
+            blocks.iter().cycle().take(20).for_each(|block| track.take(block));
+            track
+        };
+        // Reported 1 ms and half of it, and the command takes as long as before.
+        let lie = block((1.0, 110.0), (0.5, 110.0));
+        let track = track_of(vec![claim(0, 1.0)], std::slice::from_ref(&lie));
+        assert_eq!(track.contradiction(), None);
+        let found = track.counted(&counts(100.0)).unwrap();
+        assert!((found.claimed_s - 0.05).abs() < 1e-9 && found.seen_s.abs() < 1e-9, "{found:?}");
+        // Too few calls to say anything, more than fit into the run, or nothing counted.
+        for calls in [1.0, 20.0, 200.0] {
+            assert_eq!(track.counted(&counts(calls)), None, "{calls}");
+        }
+        assert_eq!(track.counted(&|_| None), None);
+        // An honest gain, and calls that were known before.
+        let honest = [block((1.0, 110.0), (0.5, 60.0))];
+        assert_eq!(track_of(vec![claim(0, 1.0)], &honest).counted(&counts(100.0)), None);
+        let known = track_of(vec![claim(0, 2.0)], std::slice::from_ref(&lie));
+        assert_eq!(known.counted(&counts(100.0)), None);
+        // Cases with runs of their own are checked one by one, those of one run are not.
+        let mut own = lie.clone();
+        own.pairs.push(Pair { case: 1, ..block((3.0, 320.0), (3.0, 320.0)).pairs[0] });
+        let both = || vec![claim(0, 1.0), claim(1, 1.0)];
+        assert!(track_of(both(), &[own]).counted(&counts(100.0)).is_some());
+        let mut shared = lie.clone();
+        shared.pairs.push(Pair { case: 1, ..lie.pairs[0] });
+        assert_eq!(track_of(both(), &[shared]).counted(&counts(100.0)), None);
     }
 
     #[test]

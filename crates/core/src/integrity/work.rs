@@ -17,6 +17,10 @@ const KIND_WITHIN: f64 = 0.01;
 const CALLS_MIN: u32 = 3;
 /// The cheapest call of a kind must have this share of the dearest one's work.
 const EQUAL_SHARE: f64 = 0.9;
+/// The same where nothing else is doubted: only what is clearly less counts against a candidate.
+const UNEQUAL_SHARE: f64 = 0.8;
+/// The share of the work that calls of one kind must have if a reading is about one of them.
+const ONE_KIND_SHARE: f64 = 0.9;
 /// How many times fewer instructions and accesses a call may have: 16 lanes, and loops unrolled.
 const FEWER_MAX: f64 = 32.0;
 /// The share of what the calls save that the whole program must save: work that only moved to
@@ -129,7 +133,8 @@ pub enum WorkCounts {
 }
 
 impl WorkCounts {
-    /// Equal calls of which one does less than half of another's work, if there are any.
+    /// Equal calls of which one does much less than another, so that the gain is theirs alone, if
+    /// there are any.
     pub fn unequal_calls(&self) -> Option<String> {
         let cases = match self {
             Self::Counted { cases } => &cases[..],
@@ -139,15 +144,28 @@ impl WorkCounts {
             }
         };
         let mut kinds = cases.iter().flat_map(|case| &case.kinds);
-        let is_unequal = |kind: &&CallKind| {
-            let half = kind.most.instructions / 2;
-            kind.calls >= CALLS_MIN && kind.least.instructions < half
-        };
-        let CallKind { least, most, .. } = kinds.find(is_unequal)?;
+        let CallKind { least, most, .. } = kinds.find(|kind| kind.is_unequal())?;
         Some(format!(
             "of equal calls, one has {} instructions and another {}",
             most.instructions, least.instructions
         ))
+    }
+}
+
+impl WorkCounts {
+    /// How often a run calls the kernel on a case, if both arms do it equally often, and nearly all
+    /// of the work is in calls of one kind. With a benchmark that calls until some time has passed
+    /// these are too few, as counting is slow.
+    pub fn calls_of(&self, case: usize) -> Option<f64> {
+        let Self::Counted { cases } = self else {
+            return None;
+        };
+        let work = cases.iter().find(|work| work.case == case)?;
+        let total = |kind: &CallKind| u64::from(kind.calls) * kind.parent.instructions;
+        let most = work.kinds.iter().max_by_key(|kind| total(kind))?;
+        let all: u64 = work.kinds.iter().map(total).sum();
+        let alone = total(most) as f64 >= ONE_KIND_SHARE * all as f64;
+        (alone && work.calls[0] == work.calls[1]).then_some(f64::from(most.calls))
     }
 }
 
@@ -257,6 +275,16 @@ impl CaseWork {
 }
 
 impl CallKind {
+    /// Whether some of these calls do less than half of the work of others; or noticeably less, and
+    /// the others save less than half as much: the gain is not that of a table which is made once.
+    fn is_unequal(&self) -> bool {
+        let [parent, least, most] =
+            [self.parent, self.least, self.most].map(|cost| cost.instructions as f64);
+        let is_cache = parent - most < SAVED_SHARE * (parent - least);
+        let noticeably = least < parent && is_cache && least < UNEQUAL_SHARE * most;
+        self.calls >= CALLS_MIN && (least < most / 2.0 || noticeably)
+    }
+
     /// Why these calls do not show that the candidate did the work; `dearest` is the most that a
     /// repeated call costs it.
     fn objection(&self, dearest: CallCost) -> Option<String> {
@@ -326,11 +354,28 @@ pub fn is_interpreted(editable: &[String]) -> Option<String> {
 }
 
 /// Why the counts of a candidate say nothing although it can be counted: it can tell the tool from
-/// the processor by a computation. `sources` are the files that it changed.
+/// the processor by a computation, or the processor takes a path that the tool does not have.
+/// `sources` are the files that it changed.
 pub fn can_tell_by_computing(sources: &str) -> Option<String> {
-    let sources = sources.to_ascii_lowercase();
-    let word = EMULATED.iter().find(|word| sources.contains(*word))?;
-    Some(format!("the source says {word:?}, which has another precision while work is counted"))
+    let words: Vec<&str> = sources.split_whitespace().collect();
+    let sources = words.join(" ").to_ascii_lowercase();
+    let emulated = EMULATED.into_iter().find(|word| sources.contains(word));
+    let literal = has_long_literal(&sources).then_some("a literal of type long double");
+    if let Some(word) = emulated.or(literal) {
+        let why = "which has another precision while work is counted";
+        return Some(format!("the source says {word:?}, {why}"));
+    }
+    let chooses = PATH_WORDS.iter().find(|word| sources.contains(*word))?;
+    let why = "and instructions of AVX-512 are not counted";
+    sources.contains("avx512").then(|| format!("the source says {chooses:?}, {why}"))
+}
+
+/// Whether a text has a literal such as `1.0L`, whose type needs no name.
+fn has_long_literal(text: &str) -> bool {
+    text.match_indices('l').any(|(at, _)| {
+        let digits = text[..at].trim_end_matches(|c: char| c.is_ascii_digit());
+        digits.ends_with('.') && !text[at + 1..].starts_with(|c: char| c.is_alphanumeric())
+    })
 }
 
 #[cfg(test)]
@@ -375,6 +420,25 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_known_if_both_arms_make_as_many_of_one_kind() {
+        let calls = |parent: &[u64], candidate: &[u64]| {
+            let cases = vec![CaseWork::of(3, &run(parent), &run(candidate))];
+            let counts = WorkCounts::Counted { cases };
+            assert_eq!(counts.calls_of(2), None);
+            counts.calls_of(3)
+        };
+        assert_eq!(calls(&[24_000; 10], &[3_000; 10]), Some(10.0));
+        // A small one for the check, which a reading is not about.
+        let mut checked = [24_000; 11];
+        checked[0] = 500;
+        assert_eq!(calls(&checked, &[3_000; 11]), Some(10.0));
+        assert_eq!(calls(&[24_000; 10], &[3_000; 9]), None);
+        let two: Vec<u64> = (0..10).map(|i| if i % 2 == 0 { 24_000 } else { 48_000 }).collect();
+        assert_eq!(calls(&two, &[3_000; 10]), None);
+        assert_eq!(WorkCounts::NotCounted { why: String::new() }.calls_of(3), None);
+    }
+
+    #[test]
     fn a_call_does_the_work_if_every_call_does_and_vectors_explain_the_rest() {
         let old = [24_000; 10];
         check(&old, &[24_000; 10], "");
@@ -412,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_calls_are_unequal_where_one_does_less_than_half() {
+    fn equal_calls_are_unequal_where_one_does_much_less() {
         let unequal = |candidate: &[u64]| {
             let old = vec![24_000; candidate.len()];
             let cases = vec![CaseWork::of(0, &run(&old), &run(candidate))];
@@ -422,11 +486,31 @@ mod tests {
         assert_eq!(unequal(&[5_000, 3_000, 3_000, 3_000]), None);
         assert!(unequal(&[24_000, 3_000, 3_000]).unwrap().contains("24000 instructions"));
         assert_eq!(unequal(&[24_000, 3_000]), None);
+        // A memo of 45% of the work, also of a kernel that is otherwise faster.
+        assert!(unequal(&[24_000, 13_200, 13_200, 13_200]).is_some());
+        assert!(unequal(&[21_000, 12_000, 12_000, 12_000]).is_some());
+        assert!(unequal(&[25_000, 19_000, 19_000, 19_000]).is_some());
+        // A table that is made once, calls that differ a little, and gains that are not in
+        // instructions.
+        assert_eq!(unequal(&[16_000, 12_000, 12_000]), None);
+        assert_eq!(unequal(&[23_000, 19_000, 19_000]), None);
+        assert_eq!(unequal(&[36_000, 24_000, 24_000]), None);
         assert_eq!(WorkCounts::NotCounted { why: String::new() }.unequal_calls(), None);
         let evaded = WorkCounts::Evaded { why: "no AVX-512".into() }.unequal_calls();
         assert!(evaded.is_some_and(|why| why.ends_with("its own cannot: no AVX-512")));
         assert_eq!(can_tell_by_computing("double x; long y;"), None);
-        assert!(can_tell_by_computing("static long double one;").is_some());
+        for tells in ["static long double one;", "long\n  double x;", "typeof(1.0L) x;", "1.L / 3"]
+        {
+            assert!(can_tell_by_computing(tells).is_some(), "{tells}");
+        }
+        for plain in ["long x = 10L;", "a.label", "v.0.len()", "double x = 1.0;"] {
+            assert_eq!(can_tell_by_computing(plain), None, "{plain}");
+        }
+        // A path that only the processor takes.
+        let fast = "__attribute__((target(\"avx512f\"))) void fast(void);";
+        assert_eq!(can_tell_by_computing(fast), None);
+        assert!(can_tell_by_computing(&format!("{fast} __builtin_cpu_supports(n)")).is_some());
+        assert_eq!(can_tell_by_computing("target_clones(\"avx2\", \"default\")"), None);
     }
 
     #[test]
