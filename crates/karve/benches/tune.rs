@@ -18,6 +18,7 @@ use karve::ui;
 use karve_numerics::search::StrategyKind;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, Result};
+use karve_os::sync::locked;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,7 +133,7 @@ fn play_all(spaces: &[RecordedSpace], kind: StrategyKind, asked: &Asked) -> Vec<
         });
         let seed = named.wrapping_add((job % seeds) as u64);
         let played = simulate::play(space, kind, seed, MARKS[3], asked.trouble);
-        all.lock().unwrap_or_else(PoisonError::into_inner).push((job, played));
+        locked(&all).push((job, played));
     };
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {

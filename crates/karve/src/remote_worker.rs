@@ -19,11 +19,12 @@ use karve_core::charter::{SandboxMode, SandboxRule};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::{self, Command, StopFlag};
+use karve_os::sync::locked;
 use karve_os::{clock, host, sandbox};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -69,10 +70,6 @@ impl FarLine {
         // A line that is lost comes back through the relay, or the input ends.
         let _ = write_message(&mut *locked(&self.output), message);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Serves a karve on another machine until it hangs up.

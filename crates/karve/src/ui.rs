@@ -89,15 +89,18 @@ fn write_toned(text: &str) -> std::io::Result<()> {
 }
 
 /// Passes on what a command on another machine printed; a terminal gets nothing that controls it.
-pub fn pass_on(bytes: &[u8], is_error: bool) {
-    let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let is_terminal = if is_error { stderr.is_terminal() } else { stdout.is_terminal() };
-    let shown = is_terminal.then(|| text::visible(&String::from_utf8_lossy(bytes)));
-    let bytes = shown.as_ref().map_or(bytes, String::as_bytes);
-    let _ = match is_error {
-        true => stderr.lock().write_all(bytes),
-        false => stdout.lock().write_all(bytes),
-    };
+pub fn pass_on_output(bytes: &[u8]) {
+    pass_on(bytes, std::io::stdout().lock());
+}
+
+/// The same for what it printed on standard error.
+pub fn pass_on_errors(bytes: &[u8]) {
+    pass_on(bytes, std::io::stderr().lock());
+}
+
+fn pass_on(bytes: &[u8], mut to: impl Write + IsTerminal) {
+    let shown = to.is_terminal().then(|| text::visible(&String::from_utf8_lossy(bytes)));
+    let _ = to.write_all(shown.as_ref().map_or(bytes, String::as_bytes));
 }
 
 /// Standard output, where it is the line to another karve.

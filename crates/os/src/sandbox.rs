@@ -32,11 +32,12 @@ use crate::process::{
     CommandPermissions, Confinement, ConfinementSupport, EnvPolicy, MountAccess, NamespaceSandbox,
     NamespaceView, ResourceLimits, has_accelerators,
 };
+use crate::sync::locked;
 use karve_core::charter::{Caches, Charter, SandboxMode, SandboxRule};
 use karve_core::word_lists::WordLists;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The default limit on concurrent processes of one command.
 pub const PROCESSES_MAX: u32 = 4_096;
@@ -236,7 +237,7 @@ impl Sandbox {
         let home = self.home_of(&tree);
         self.private.clean(&home, self.rule.caches)?;
         let key = (purpose, tree);
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = locked(&self.prepared);
         if let Some(confinement) = prepared.get(&key) {
             return Ok(confinement.clone());
         }
@@ -253,7 +254,7 @@ impl Sandbox {
     /// Drops what was prepared for a worktree that has been removed.
     pub fn forget(&self, tree: &Path) {
         let tree = view::settled(tree);
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = locked(&self.prepared);
         prepared.retain(|(_, of), _| *of != tree);
     }
 

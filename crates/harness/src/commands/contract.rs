@@ -10,11 +10,12 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::Command;
 use karve_os::random::secret;
 use karve_os::sandbox;
+use karve_os::sync::locked;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What a harness knows about a contract.
 #[derive(Clone, Debug)]
@@ -91,7 +92,7 @@ impl Harness {
         let mut terms = self.bare_terms(under)?;
         if terms.contract.modules.asks && terms.contract.written().next().is_none() {
             let text = self.reference_in(tree).and_then(|path| fs::read(path).ok());
-            let mut asked = under.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked = locked(&under.asked);
             terms.contract.args = match asked.entry((tree.to_owned(), text)) {
                 Entry::Occupied(known) => known.get().clone(),
                 Entry::Vacant(fresh) => fresh.insert(runner::ask_inputs(&terms, tree)?).clone(),

@@ -3,13 +3,14 @@
 //! The name of an object determines its contents, so cached facts never become stale. The cache
 //! is optional: it is lost with the process, and a miss is looked up.
 
+use karve_os::sync::locked;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use sha2::{Digest, Sha256};
 
@@ -70,8 +71,7 @@ impl<T: Clone> RecentCache<T> {
 
 impl GitCache {
     fn known(&self) -> MutexGuard<'_, GitCacheState> {
-        // A thread that panicked leaves consistent data: each change is one call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// The files of a commit or tree.

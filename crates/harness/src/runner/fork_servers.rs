@@ -2,7 +2,8 @@
 
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::{self, ChildProcess, Command, ForkServer, StopFlag};
-use std::sync::{Mutex, PoisonError};
+use karve_os::sync::locked;
+use std::sync::Mutex;
 
 /// Variables that set where compiled kernels are cached.
 pub(super) const CACHES: [&str; 7] = [
@@ -23,7 +24,7 @@ pub(super) static SERVERS: Mutex<Vec<(Command, ForkServer)>> = Mutex::new(Vec::n
 
 /// Starts a server, if there is none like it.
 pub(super) fn start(server: Command, stop: &StopFlag) -> Result<()> {
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut servers = locked(&SERVERS);
     if !servers.iter().any(|(own, _)| is_same_server(own, &server)) {
         let started = ForkServer::start(&server, stop)?;
         servers.push((server, started));
@@ -34,7 +35,7 @@ pub(super) fn start(server: Command, stop: &StopFlag) -> Result<()> {
 /// Starts a worker by forking it from a server, which is started if there is none, or if it ended.
 /// Only one is started, whoever needs it at the same time.
 pub(super) fn forked(server: &Command, command: &Command, stop: &StopFlag) -> Result<ChildProcess> {
-    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut servers = locked(&SERVERS);
     let found = servers.iter().find(|(own, _)| is_same_server(own, server));
     if let Some(child) = found.and_then(|(_, found)| found.forked(command, stop).ok()) {
         return Ok(child);

@@ -61,8 +61,8 @@ impl ExecArgs {
             limit_s: self.limit.min(EXEC_LIMIT_S),
         };
         let ran = exec::ask(dir, &request)?;
-        ui::pass_on(ran.stdout.as_bytes(), false);
-        ui::pass_on(ran.stderr.as_bytes(), true);
+        ui::pass_on_output(ran.stdout.as_bytes());
+        ui::pass_on_errors(ran.stderr.as_bytes());
         match ran.code {
             0 => Ok(()),
             code => {

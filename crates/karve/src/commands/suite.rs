@@ -14,11 +14,12 @@ use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
 use karve_os::files;
 use karve_os::process::{self, Command, Exit, StopFlag};
+use karve_os::sync::locked;
 use karve_os::text::{counted, safe};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// How long a task may take at most if --hours does not say it, and what it may take beyond that:
@@ -214,7 +215,7 @@ impl SuiteRun<'_> {
         if self.stop.at_once() {
             return None;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = locked(&self.waiting);
         for place in 0..waiting.len() {
             let at = waiting[place];
             let standing = state_of(&self.tasks[at]);
@@ -251,7 +252,7 @@ impl SuiteRun<'_> {
         };
         self.say(&format!("{n} {name}: {said}"));
         if let Some(why) = failure {
-            let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failures = locked(&self.failures);
             failures.insert(at, why);
         }
         // Whoever looks while the others run, or after they were killed, finds what there is.
@@ -303,7 +304,7 @@ impl SuiteRun<'_> {
 
     fn row(&self, at: usize) -> SuiteRow {
         let task = &self.tasks[at];
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = locked(&self.failures);
         let mut why = failures.get(&at).cloned();
         drop(failures);
         let mut state = TaskState::Waiting;

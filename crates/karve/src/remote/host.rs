@@ -261,7 +261,8 @@ impl RemoteHost {
                     }
                     FromFar::Notice { lasting, text } => self.pass_on(lasting, &text),
                     FromFar::Output { stderr } => {
-                        message.attached.iter().for_each(|bytes| ui::pass_on(bytes, stderr));
+                        let pass = if stderr { ui::pass_on_errors } else { ui::pass_on_output };
+                        message.attached.iter().for_each(|bytes| pass(bytes));
                     }
                     FromFar::Welcome(_) | FromFar::Refused { .. } | FromFar::Beat => {}
                     FromFar::End(_) | FromFar::Unknown { .. } => {}

@@ -9,6 +9,7 @@ use crate::ui;
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files::sha256_hex;
 use karve_os::process::{Command, PipedProcess, ProcessPipes, start_detached};
+use karve_os::sync::locked;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, PipeWriter, Read, Write};
@@ -16,7 +17,7 @@ use std::net::Shutdown;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
@@ -222,8 +223,4 @@ impl RelayLines {
         }
         self.none_since = Instant::now();
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,10 +14,11 @@ use karve_harness::worktrees::BuiltTree;
 use karve_numerics::space::{Knob, KnobSetting};
 use karve_os::copy::{CopyLimit, copy_tree};
 use karve_os::error::{CommandError, ErrorKind, WithContext};
+use karve_os::sync::locked;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How often each file with knobs must have changed while builds were compared.
 const CHECKS: usize = 2;
@@ -43,7 +44,7 @@ struct IncrementalStats {
 
 impl IncrementalTrust {
     fn known(&self) -> MutexGuard<'_, IncrementalStats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

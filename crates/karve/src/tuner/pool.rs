@@ -4,8 +4,9 @@
 use super::at_once;
 use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
+use karve_os::sync::locked;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -90,10 +91,6 @@ fn next<R>(state: &Mutex<PoolState<R>>) -> Option<usize> {
         drop(state);
         thread::sleep(IDLE);
     }
-}
-
-fn locked<R>(state: &Mutex<PoolState<R>>) -> MutexGuard<'_, PoolState<R>> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

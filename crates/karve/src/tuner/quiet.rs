@@ -8,6 +8,7 @@
 //! worker 2  build build build test     read  build
 //! ```
 
+use karve_os::sync::locked;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What builds do during a reading.
@@ -84,7 +85,7 @@ impl QuietLock {
     }
 
     fn state(&self) -> MutexGuard<'_, QuietState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, QuietState>) -> MutexGuard<'a, QuietState> {

@@ -23,9 +23,10 @@ use karve_numerics::search::{Race, Search, SearchRecord, TrialResult};
 use karve_numerics::space::KnobSetting;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
+use karve_os::sync::locked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -346,8 +347,7 @@ struct SweepState<'a> {
 
 impl<'a> SweepState<'a> {
     fn sweep(&self) -> MutexGuard<'_, &'a mut Sweep> {
-        // A worker that panicked has not changed anything, so the state is valid.
-        self.sweep.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sweep)
     }
 
     fn work(&self, number: usize, worker: &mut dyn SettingTrier) -> Result<SweepEnd> {
@@ -382,7 +382,7 @@ impl<'a> SweepState<'a> {
                 // A killed run is not a reading.
                 return Ok(SweepEnd::Stopped);
             }
-            let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watch = locked(&self.watch);
             let mut done = done?;
             // So that all lines add up to the elapsed time.
             done.spent = done.spent.saturating_sub(waited) / self.workers;

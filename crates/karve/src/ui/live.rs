@@ -7,11 +7,12 @@
 
 use super::gauges::{bar, time_text};
 use super::style::{self, Tone, toned};
+use karve_os::sync::locked;
 use karve_os::text;
 use ratatui::crossterm::terminal;
 use ratatui::text::Span;
 use std::io::{IsTerminal, Write, stderr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -68,7 +69,7 @@ impl LiveArea {
         if !stderr().is_terminal() || dumb {
             return None;
         }
-        let mut area = locked();
+        let mut area = locked(&AREA);
         area.owners += 1;
         if area.owners == 1 {
             area.opening += 1;
@@ -80,7 +81,7 @@ impl LiveArea {
 
     /// A step begins; blocks of one duel are one step.
     pub(super) fn begin(&self, step: &str, extent: StepExtent) {
-        let mut area = locked();
+        let mut area = locked(&AREA);
         let continues = duel_of(step).is_some_and(|duel| duel_of(&area.step) == Some(duel));
         if !continues || area.since.is_none() {
             area.since = Some(Instant::now());
@@ -92,7 +93,7 @@ impl LiveArea {
 
     /// What the step does now.
     pub(super) fn mention(&self, text: &str) {
-        let mut area = locked();
+        let mut area = locked(&AREA);
         area.since.get_or_insert_with(Instant::now);
         area.extent = share_in(text).map_or(area.extent, StepExtent::Share);
         area.step = text::safe(text, STEP_CHARS_MAX);
@@ -101,7 +102,7 @@ impl LiveArea {
 
     /// The lines below the step.
     pub(super) fn panel(&self, lines: Vec<String>) {
-        let mut area = locked();
+        let mut area = locked(&AREA);
         area.panel = lines;
         area.draw();
     }
@@ -109,7 +110,7 @@ impl LiveArea {
 
 impl Drop for LiveArea {
     fn drop(&mut self) {
-        let mut area = locked();
+        let mut area = locked(&AREA);
         area.owners = area.owners.saturating_sub(1);
         if area.owners == 0 {
             area.remove();
@@ -122,21 +123,17 @@ impl Drop for LiveArea {
 
 /// Writes something above the area. It must not write by way of `ui`.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
-    let mut area = locked();
+    let mut area = locked(&AREA);
     area.remove();
     let written = write();
     area.draw();
     written
 }
 
-fn locked() -> MutexGuard<'static, AreaState> {
-    AREA.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn keep_drawing(opening: usize) {
     loop {
         thread::sleep(TICK);
-        let mut area = locked();
+        let mut area = locked(&AREA);
         if area.owners == 0 || area.opening != opening {
             return;
         }

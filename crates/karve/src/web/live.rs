@@ -9,6 +9,7 @@ use karve_core::campaign::{Campaign, Record, Step};
 use karve_harness::commands::BUILD_OUTPUT;
 use karve_harness::store::CampaignDir;
 use karve_os::device::{Notice, NoticeSink, lease};
+use karve_os::sync::locked;
 use karve_os::{files, text};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -123,7 +124,7 @@ struct LiveFile {
 
 impl LiveFile {
     fn change(&self, urgency: Urgency, change: impl FnOnce(&mut LiveNote)) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = locked(&self.state);
         change(&mut state.0);
         let is_due = state.1.is_none_or(|last| last.elapsed() >= PACE);
         if urgency == Urgency::AtOnce || is_due {

@@ -1,9 +1,10 @@
 //! What several users of a device share: its stage, and memory that other processes open.
 
 use super::{Gpu, GpuAddress, GpuHandle, GpuResult, GpuStage};
+use crate::sync::locked;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of the largest pages of a device.
 const LARGE_PAGE_BYTES: u64 = 2 << 20;
@@ -66,12 +67,12 @@ static STAGES: Mutex<BTreeMap<u32, SharedStage>> = Mutex::new(BTreeMap::new());
 impl SharedStage {
     /// Opens a device, unless that has been done and it still works.
     pub fn open(number: u32) -> GpuResult<Self> {
-        let mut stages = STAGES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stages = locked(&STAGES);
         if let Some(stage) = stages.get(&number) {
             if stage.here().is_ok() {
                 return Ok(stage.clone());
             }
-            stage.0.lock().unwrap_or_else(PoisonError::into_inner).gpu().reset()?;
+            locked(&stage.0).gpu().reset()?;
         }
         let stage = Self(Arc::new(Mutex::new(GpuStage::open(number)?)));
         stages.insert(number, stage.clone());
@@ -80,7 +81,7 @@ impl SharedStage {
 
     /// The stage, for the calling thread, if the device still works.
     pub fn here(&self) -> GpuResult<MutexGuard<'_, GpuStage>> {
-        let stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stage = locked(&self.0);
         stage.gpu.use_here()?;
         stage.gpu.synchronize()?;
         Ok(stage)

@@ -6,11 +6,12 @@
 
 use super::hosts::{AllowedHost, ProxyTarget};
 use crate::process::NamespaceSandbox;
+use crate::sync::locked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{env, io, thread};
@@ -95,7 +96,7 @@ impl Gateway {
 
     /// Hosts that were requested and are not allowed.
     pub fn refused(&self) -> Vec<String> {
-        lock(&self.shared.refused).iter().cloned().collect()
+        locked(&self.shared.refused).iter().cloned().collect()
     }
 }
 
@@ -105,7 +106,7 @@ impl Drop for Gateway {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        for stream in lock(&self.shared.open).values().flatten() {
+        for stream in locked(&self.shared.open).values().flatten() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -120,17 +121,13 @@ enum GatewayRoute {
     Home(u16),
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn accept_loop(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayState>) {
     while !shared.ended.load(Ordering::Acquire) {
         let Ok((client, _)) = door.accept() else {
             thread::sleep(LOOK);
             continue;
         };
-        if lock(&shared.open).len() >= OPEN_MAX {
+        if locked(&shared.open).len() >= OPEN_MAX {
             continue;
         }
         let id = shared.next.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +135,7 @@ fn accept_loop(door: &TcpListener, leads: GatewayRoute, shared: &Arc<GatewayStat
         thread::spawn(move || {
             // On failure the client sees its connection close.
             let _ = serve(client, leads, id, &shared);
-            lock(&shared.open).remove(&id);
+            locked(&shared.open).remove(&id);
         });
     }
 }
@@ -150,7 +147,7 @@ fn serve(
     shared: &GatewayState,
 ) -> io::Result<()> {
     client.set_nonblocking(false)?;
-    lock(&shared.open).insert(id, vec![client.try_clone()?]);
+    locked(&shared.open).insert(id, vec![client.try_clone()?]);
     let (mut server, first) = match leads {
         GatewayRoute::Home(port) => (TcpStream::connect(("127.0.0.1", port))?, Vec::new()),
         GatewayRoute::Anywhere => match call(&mut client, shared)? {
@@ -158,7 +155,7 @@ fn serve(
             None => return Ok(()),
         },
     };
-    if let Some(both) = lock(&shared.open).get_mut(&id) {
+    if let Some(both) = locked(&shared.open).get_mut(&id) {
         both.push(server.try_clone()?);
     }
     if shared.ended.load(Ordering::Acquire) {
@@ -191,7 +188,7 @@ fn call(client: &mut TcpStream, shared: &GatewayState) -> io::Result<Option<(Tcp
     };
     let (name, port) = (&target.name, target.port);
     if !shared.hosts.iter().any(|host| host.allows(name, port)) {
-        let mut refused = lock(&shared.refused);
+        let mut refused = locked(&shared.refused);
         if refused.len() < REFUSED_MAX {
             refused.insert(format!("{name}:{port}"));
         }

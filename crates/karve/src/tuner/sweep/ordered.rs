@@ -9,8 +9,9 @@ use crate::tuner::at_once;
 use karve_numerics::grid::GridPoint;
 use karve_os::error::Result;
 use karve_os::process::StopFlag;
+use karve_os::sync::locked;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -64,10 +65,6 @@ pub(super) fn run(
         ended.retain(Result::is_ok);
     }
     ended
-}
-
-fn locked(order: &Mutex<TryOrder>) -> MutexGuard<'_, TryOrder> {
-    order.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(
@@ -150,7 +147,7 @@ fn merge_next(shared: &SweepState<'_>, order: &mut TryOrder) -> Result<bool> {
     order.merged += 1;
     let mut sweep = shared.sweep();
     sweep.at_work.remove(&point);
-    let mut watch = shared.watch.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut watch = locked(&shared.watch);
     sweep.record_artifacts(point, done.artifacts.as_ref());
     sweep.takes((point, turn), &done, &shared.rule, &mut **watch)?;
     Ok(true)
