@@ -211,6 +211,15 @@ impl Payload {
         }
     }
 
+    /// The first and the last profile: a single one is of the original or of the final kernel.
+    pub fn first_and_last_profile(&self) -> (Option<&ProfileRow>, Option<&ProfileRow>) {
+        match self.profiles.as_slice() {
+            [only] if only.round.is_none() => (None, Some(only)),
+            [only] => (Some(only), None),
+            all => (all.first(), all.last()),
+        }
+    }
+
     /// The name of a case.
     pub fn case_name(&self, case: usize) -> &str {
         let named = self.cases.iter().find(|known| known.case == case);

@@ -377,15 +377,25 @@ pub fn take_artifact(dir: &CampaignDir, path: &Path) -> Result<String> {
     Ok(hash)
 }
 
-/// Reads an artifact and checks it against the hash in its name.
-pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
-    // The log is data: a name that is not a hash could point anywhere.
+/// Where an artifact is. The log is data: a name that is not a hash could point anywhere, and so
+/// could a link.
+pub fn artifact_path(dir: &CampaignDir, hash: &str) -> Result<PathBuf> {
     if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let name = text::safe(hash, 80);
         return Err(CommandError::environment(format!("{name:?} is not the name of an artifact"))
             .hint("see what else is damaged with \"karve verify\""));
     }
     let path = dir.join("artifacts").join(hash);
+    if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
+        return Err(CommandError::environment(format!("{} is a link", path.display()))
+            .hint("restore the file from a copy; \"karve verify\" lists what it affects"));
+    }
+    Ok(path)
+}
+
+/// Reads an artifact and checks it against the hash in its name.
+pub fn get_artifact(dir: &CampaignDir, hash: &str) -> Result<Vec<u8>> {
+    let path = artifact_path(dir, hash)?;
     let read = files::read(&path, ARTIFACT_BYTES_MAX);
     let bytes = read.context(|| format!("cannot read {}", path.display()))?;
     if sha256_hex(&bytes) != hash {

@@ -13,7 +13,7 @@ use karve_agents::cli::{CliKind, parse_session_line};
 use karve_agents::session_event::SessionEvent;
 use karve_core::campaign::Record;
 use karve_core::spending::AgentUsage;
-use karve_harness::store::CampaignDir;
+use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, Result, WithContext};
 use karve_os::files;
 use serde::Serialize;
@@ -24,6 +24,8 @@ use std::io::{BufRead, BufReader, Read};
 const BRIEF_CHARS_MAX: usize = 24_000;
 /// A line of a session log is read up to this size; a longer one is left out.
 const LINE_BYTES_MAX: u64 = 4 << 20;
+/// A session log is read up to this size. Agents write no longer ones.
+const LOG_BYTES_MAX: u64 = 260 << 20;
 
 /// All turns of a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,18 +128,12 @@ pub fn read_logs(dir: &CampaignDir, logs: &[String]) -> Vec<TurnView> {
 }
 
 fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
-    // The log is data: a name that is not a hash could point anywhere.
-    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !is_hash {
-        return Err(CommandError::environment(format!("{hash:?} is not the name of an artifact"))
-            .hint("see what else is damaged with \"karve verify\""));
-    }
-    let path = dir.join("artifacts").join(hash);
+    let path = store::artifact_path(dir, hash)?;
     let cannot = || format!("cannot read {}", path.display());
     let file = files::open(&path)
         .context(cannot)
         .map_err(|error| error.hint("see what else is missing with \"karve verify\""))?;
-    let mut reader = BufReader::new(file);
+    let mut reader = BufReader::new(file.take(LOG_BYTES_MAX));
     let mut reading = TurnReader::default();
     let mut line = Vec::new();
     let mut place = LinePosition::First;
@@ -153,11 +149,17 @@ fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
             reading.excerpt.push(SessionEvent::Note(note));
             continue;
         }
-        if reader.fill_buf().is_ok_and(<[u8]>::is_empty) && place != LinePosition::First {
+        let is_end = reader.fill_buf().is_ok_and(<[u8]>::is_empty);
+        // Where a log is cut off, the line is not karve's.
+        if is_end && reader.get_ref().limit() > 0 && place != LinePosition::First {
             place = LinePosition::Last;
         }
         reading.take(place, &line);
         place = LinePosition::Between;
+    }
+    if reader.get_ref().limit() == 0 {
+        let note = "the rest of the log is too long to show".to_owned();
+        reading.excerpt.push(SessionEvent::Note(note));
     }
     let mut turn = reading.finish();
     turn.session_log = hash.to_owned();

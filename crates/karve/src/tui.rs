@@ -31,6 +31,7 @@ use model::WatchModel;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEventKind};
+use ratatui::layout::Rect;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use state::{KeyOutcome, WatchState};
 use std::sync::Arc;
@@ -74,11 +75,18 @@ pub fn watch(dir: CampaignDir) -> Result<()> {
         while event::poll(wait).context(cannot)? {
             wait = Duration::ZERO;
             drawn = None;
-            let TerminalEvent::Key(key) = event::read().context(cannot)? else {
-                continue;
-            };
-            if key.kind == KeyEventKind::Press && state.press(key) == KeyOutcome::Quit {
-                return Ok(());
+            match event::read().context(cannot)? {
+                // A terminal that was smaller for a moment has lost what it does not show again.
+                TerminalEvent::Resize(columns, rows) => {
+                    let all = Rect::new(0, 0, columns, rows);
+                    screen.terminal.resize(all).context(cannot)?;
+                }
+                TerminalEvent::Key(key)
+                    if key.kind == KeyEventKind::Press && state.press(key) == KeyOutcome::Quit =>
+                {
+                    return Ok(());
+                }
+                _ => {}
             }
         }
     }

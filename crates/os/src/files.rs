@@ -36,8 +36,14 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a plain file of at most `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max {
+    let file = open(path)?;
+    // A file that grows meanwhile is found out by reading it.
+    let mut length = file.metadata()?.len();
+    if length <= bytes_max {
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+        length = bytes.len() as u64;
+    }
+    if length > bytes_max {
         Err(io::Error::other(format!("it is longer than {bytes_max} bytes")))
     } else {
         Ok(bytes)

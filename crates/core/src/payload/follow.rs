@@ -484,6 +484,28 @@ mod tests {
     }
 
     #[test]
+    fn a_single_profile_is_not_shown_as_before_and_after() {
+        let mut payload = followed(&[1.3]).payload();
+        let of = |round: Option<u32>| ProfileRow {
+            round,
+            commit: String::new(),
+            bottleneck: "latency",
+            cause: String::new(),
+            skipped: None,
+            kernels: Vec::new(),
+        };
+        let mut check = |profiles: &[Option<u32>], want: (Option<usize>, Option<usize>)| {
+            payload.profiles = profiles.iter().map(|round| of(*round)).collect();
+            let at = |wanted: Option<usize>| wanted.map(|at| &payload.profiles[at]);
+            assert_eq!(payload.first_and_last_profile(), (at(want.0), at(want.1)));
+        };
+        check(&[], (None, None));
+        check(&[Some(1)], (Some(0), None));
+        check(&[None], (None, Some(0)));
+        check(&[Some(1), Some(3), None], (Some(0), Some(2)));
+    }
+
+    #[test]
     fn a_round_that_is_not_settled_has_no_page() {
         let follower = followed(&[1.3]);
         assert!(follower.round(1).is_some());

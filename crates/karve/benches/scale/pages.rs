@@ -77,11 +77,11 @@ fn served(dir: &CampaignDir, figures: &mut Figures) -> Result<()> {
     Ok(())
 }
 
-/// Scrolls through all rounds, a step in each frame: the times between frames, in order.
-const SCROLL: &str = "(async () => {
-    const box = document.querySelector('table[data-rounds]').parentElement;
+/// Scrolls to the end of an element, a step in each frame: the times between frames, in order.
+const SCROLL: &str = "(async (box) => {
     const frame = () => new Promise(requestAnimationFrame);
     const times = [];
+    box.scrollTop = 0;
     let last = await frame();
     for (let at = 0; at < box.scrollHeight; at += 120) {
         box.scrollTop = at;
@@ -90,7 +90,9 @@ const SCROLL: &str = "(async () => {
         last = now;
     }
     return times.sort((a, b) => a - b);
-})()";
+})";
+/// A frame of this many milliseconds is noticed as a jerk.
+const LONG_MS: f64 = 50.0;
 
 /// How smoothly a browser scrolls; nothing where there is none. It depends on the machine, so there
 /// is no bound.
@@ -98,14 +100,22 @@ fn scrolled(address: &str, figures: &Figures) {
     let Some(mut browser) = browser::Browser::start() else { return };
     browser.looks((1280, 900), "light");
     browser.opens(address);
-    let frames = browser.value(SCROLL);
-    let times: Vec<f64> =
-        frames.as_array().into_iter().flatten().filter_map(|t| t.as_f64()).collect();
-    let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied();
-    figures.tell("frames while all rounds are scrolled", times.len() as f64, "");
-    figures.tell("time between two of them, the median", at(0.5).unwrap_or(0.0), "ms");
-    figures.tell("95% of them below", at(0.95).unwrap_or(0.0), "ms");
-    figures.tell("the longest", times.last().copied().unwrap_or(0.0), "ms");
+    browser.waits_for("!!document.querySelector('table[data-rounds]')");
+    for (what, element) in [
+        ("rounds", "document.querySelector('table[data-rounds]').parentElement"),
+        ("page", "document.scrollingElement"),
+    ] {
+        let frames = browser.value(&format!("{SCROLL}({element})"));
+        let times: Vec<f64> =
+            frames.as_array().into_iter().flatten().filter_map(|t| t.as_f64()).collect();
+        let at = |share: f64| times.get((times.len() as f64 * share) as usize).copied();
+        let long = times.iter().filter(|time| **time > LONG_MS).count();
+        figures.tell(&format!("scrolling the {what}: frames"), times.len() as f64, "");
+        figures.tell("time between two of them, the median", at(0.5).unwrap_or(0.0), "ms");
+        figures.tell("95% of them below", at(0.95).unwrap_or(0.0), "ms");
+        figures.tell("the longest", times.last().copied().unwrap_or(0.0), "ms");
+        figures.tell(&format!("longer than {LONG_MS} ms"), long as f64, "");
+    }
 }
 
 /// The size of an answer; 0 if there is none.

@@ -2,9 +2,9 @@
 
 use crate::loopback;
 use axum::extract::Request;
-use axum::http::header::{COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
+use axum::http::header::{COOKIE, HOST, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 
 /// What becomes of a request.
 pub(super) enum Admission {
@@ -37,7 +37,8 @@ impl AccessToken {
         }
         let origin = header(headers, ORIGIN.as_str());
         let own = host.map(|host| format!("http://{host}"));
-        let is_own = origin.is_none_or(|origin| Some(origin) == own.as_deref());
+        let is_own = origin.is_none_or(|origin| Some(origin) == own.as_deref())
+            && !is_part_of_another_page(headers);
         if !is_own || request.method() == Method::POST && origin.is_none() {
             return Admission::Refused(
                 StatusCode::FORBIDDEN,
@@ -63,17 +64,29 @@ impl AccessToken {
         }
     }
 
-    /// Puts the token into a cookie, and out of the address.
+    /// Puts the token into a cookie, and out of the address. A redirection would not do: after a
+    /// link of another site, browsers send no strict cookie until a page of this one asks.
     pub(super) fn welcome(&self, path: &str) -> Response {
         let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.token);
-        let to = if path.starts_with("//") { "/" } else { path };
-        let headers = [(LOCATION, to.to_owned()), (SET_COOKIE, cookie)];
-        (StatusCode::SEE_OTHER, headers).into_response()
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.%".contains(c);
+        let to = if path.starts_with("//") || !path.chars().all(is_plain) { "/" } else { path };
+        let page = format!(
+            "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={to}\">\
+             <link rel=\"icon\" href=\"data:,\"><title>karve</title><a href=\"{to}\">karve</a>"
+        );
+        ([(SET_COOKIE, cookie)], Html(page)).into_response()
     }
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a browser says that it asks for a part of a page of another site or port, such as an
+/// image or a script. Cookies do not know ports, so it would send ours along.
+fn is_part_of_another_page(headers: &HeaderMap) -> bool {
+    let is_apart = matches!(header(headers, "sec-fetch-site"), Some("same-site" | "cross-site"));
+    is_apart && header(headers, "sec-fetch-mode") != Some("navigate")
 }
 
 /// Whether a host header names this host: another name could lead here by a trick with DNS.

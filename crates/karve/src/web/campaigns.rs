@@ -72,11 +72,6 @@ impl CampaignWatch {
         let tail = LogTail::new(&dir);
         let mut watch = Self { dir, follower: Follower::default(), tail };
         watch.refresh()?;
-        if watch.campaign().n_events() == 0 {
-            let log = watch.dir.log();
-            return Err(CommandError::usage(format!("{} has no records", log.display()))
-                .hint("\"karve list\" shows the campaigns; \"karve run\" starts one"));
-        }
         Ok(watch)
     }
 
@@ -108,9 +103,16 @@ impl CampaignWatch {
                 changed = true;
             }
             if !news.more {
-                return Ok(changed);
+                break;
             }
         }
+        // Also one that had some, and was emptied.
+        if self.campaign().n_events() == 0 {
+            let log = self.dir.log();
+            return Err(CommandError::usage(format!("{} has no records", log.display()))
+                .hint("\"karve list\" shows the campaigns; \"karve run\" starts one"));
+        }
+        Ok(changed)
     }
 
     /// The campaign.
@@ -192,7 +194,7 @@ impl CampaignWatch {
         for (at, svg) in self.knob_plots().into_iter().enumerate() {
             files.push((format!("knobs-{}.svg", at + 1), svg));
         }
-        let (first, last) = (payload.profiles.first(), payload.profiles.last());
+        let (first, last) = payload.first_and_last_profile();
         files.extend(plots::kernels(first, last).map(|svg| ("kernels.svg".to_owned(), svg)));
         for row in &payload.rounds {
             let number = row.view.round;

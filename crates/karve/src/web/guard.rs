@@ -55,6 +55,10 @@ pub(super) fn for_plots(campaign: &Campaign, mut payload: Payload) -> Payload {
     }
     payload.profiles.iter_mut().for_each(|profile| for_kernel_plot(campaign, profile));
     payload.target.iter_mut().for_each(|target| shown(&mut target.op));
+    // A hidden case has a number instead of its name.
+    let plain = |name: &mut String| *name = karve_os::text::plain(name);
+    payload.cases.iter_mut().for_each(|case| plain(&mut case.name));
+    payload.campaign.baselines.iter_mut().for_each(|baseline| plain(&mut baseline.name));
     payload
 }
 

@@ -213,7 +213,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         pictures.insert("roofline", picture(&svg));
     }
     let knobs: Vec<Value> = watch.knob_plots().iter().map(|svg| picture(svg)).collect();
-    let (first, last) = (payload.profiles.first(), payload.profiles.last());
+    let (first, last) = payload.first_and_last_profile();
     let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
     let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
     let ineffective: Vec<Value> = ineffective
@@ -241,7 +241,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         },
         trend => pictures.get("trend"),
         kernels => plots::kernels(first, last).map(|svg| picture(&svg)),
-        treemap => last.and_then(plots::treemap).map(|svg| picture(&svg)),
+        treemap => last.or(first).and_then(plots::treemap).map(|svg| picture(&svg)),
         profiles => Serde(guard::cleaned(campaign, &payload.profiles[skip..].to_vec())),
         price => payload.campaign.cost.per_percent.as_ref().map(reports::price_of),
         verified => watch.verified().map(|(ok, text)| context! { ok, text }),

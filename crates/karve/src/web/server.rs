@@ -24,13 +24,14 @@ use karve_harness::commands::BUILD_OUTPUT;
 use karve_harness::git::Repo;
 use karve_harness::store::{self, CampaignDir};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
+use karve_os::sync::locked;
 use karve_os::{clock, files, text};
 use minijinja::{Value, context};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_stream::Stream;
 
@@ -163,7 +164,7 @@ impl Hub {
 
     /// Whether a campaign is one of the project, and has begun.
     fn has(&self, dir: &CampaignDir) -> bool {
-        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = locked(&self.members);
         if let Some(known) = members.get(&dir.name()) {
             return *known && dir.exists();
         }
@@ -183,26 +184,18 @@ impl Hub {
         if config::campaign_name(name).is_err() || !self.has(&dir) {
             return Ok(None);
         }
-        let known = self.locked().get(name).cloned();
+        let known = locked(&self.watches).get(name).cloned();
         let watch = match known {
             Some(watch) => watch,
             None => {
                 let watch = Arc::new(Mutex::new(CampaignWatch::open(dir)?));
-                self.locked().insert(name.to_owned(), Arc::clone(&watch));
+                locked(&self.watches).insert(name.to_owned(), Arc::clone(&watch));
                 watch
             }
         };
         locked(&watch).refresh()?;
         Ok(Some(watch))
     }
-
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Mutex<CampaignWatch>>>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn locked(watch: &Mutex<CampaignWatch>) -> MutexGuard<'_, CampaignWatch> {
-    watch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs what reads files and renders where it may take its time.
@@ -385,13 +378,17 @@ fn changes(
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }
 
-/// What changes when a page would: the sizes of the logs, and what runs.
+/// What changes when a page would: the logs, by size and time, and what runs.
 fn fingerprint(hub: &Hub, name: Option<&str>) -> String {
     let of = |dir: &CampaignDir| {
         let size = |path: PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let written = std::fs::metadata(dir.log()).and_then(|meta| meta.modified());
+        let written = written.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let written = written.map_or(0, |at| at.as_nanos());
         let note = files::read(&dir.join(live::LIVE), 16 << 10).unwrap_or_default();
         let note = files::sha256_hex(&note);
-        format!("{}-{}-{}", size(dir.log()), size(dir.join(BUILD_OUTPUT)), &note[..8])
+        let output = size(dir.join(BUILD_OUTPUT));
+        format!("{}-{written}-{output}-{}", size(dir.log()), &note[..8])
     };
     match name {
         Some(name) => of(&CampaignDir::new(&hub.root, name)),

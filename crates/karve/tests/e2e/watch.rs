@@ -178,6 +178,11 @@ fn it_follows_the_size_of_its_terminal_and_a_log_that_goes_and_comes() {
     watch.shows("1 log  2 evidence");
     watch.resizes(80, 24);
     watch.shows("halve the work");
+    // It may have been smaller in between, and lost what was on it.
+    let cleared = || watch.written().matches("\u{1b}[2J").count();
+    let before = cleared();
+    watch.signals("WINCH");
+    wait_until("a screen that is drawn anew", || cleared() > before);
     let (log, gone) = (lab.campaign("events.jsonl"), lab.beside("gone"));
     fs::rename(&log, &gone).unwrap();
     watch.shows("cannot read");

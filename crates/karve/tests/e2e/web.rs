@@ -89,12 +89,17 @@ fn only_a_browser_of_this_host_with_the_token_is_answered() {
         (format!("{own}{cookie}Origin: http://evil.example\r\n"), 403),
         (format!("{own}{cookie}Origin: null\r\n"), 403),
         (format!("{own}{cookie}Origin: http://{host}\r\n"), 200),
+        (format!("{own}{cookie}Sec-Fetch-Site: same-origin\r\n"), 200),
+        // A picture of a page of another port, and a link there.
+        (format!("{own}{cookie}Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n"), 403),
+        (format!("{own}{cookie}Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: navigate\r\n"), 200),
     ] {
         assert_eq!(served.asks("GET", "/", &headers, "").0, want, "{headers}");
     }
     let (status, text) = served.asks("GET", &format!("/?token={token}"), &own, "");
-    assert_eq!(status, 303);
+    assert_eq!(status, 200);
     assert!(text.contains("HttpOnly; SameSite=Strict"), "{text}");
+    assert!(!text.contains("Campaigns"), "{text}");
     assert_eq!(served.asks("GET", "/?token=wrong", &own, "").0, 401);
     for path in ["/c/..%2f..%2fetc", "/c/%2e%2e", "/c/../../etc/passwd", "/c/toy/round/99", "/x"] {
         assert_eq!(served.gets(path).0, 404, "{path}");

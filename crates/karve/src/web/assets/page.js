@@ -162,6 +162,9 @@
       };
       draw(1, "original", color("--dim"));
       if (payload.limit_ratio) draw(payload.limit_ratio, "roofline", color("--bad"));
+      (payload.campaign.baselines || []).forEach((baseline) => {
+        if (baseline.over_original > 0) draw(baseline.over_original, baseline.name, color("--link"));
+      });
       const same = payload.controls.filter((control) => control.kind === "same").pop();
       if (same && same.estimate.low && same.estimate.high) {
         const [low, high] = [plot.valToPos(same.estimate.low, "y", true), plot.valToPos(same.estimate.high, "y", true)];

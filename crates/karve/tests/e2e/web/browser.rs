@@ -111,7 +111,7 @@ impl Browser {
     pub(crate) fn opens(&mut self, address: &str) {
         self.call("Page.navigate", &json!({"url": address}));
         self.waits_for("document.readyState === 'complete' && document.body !== null");
-        self.waits_for("document.body.dataset.ready === 'yes'");
+        self.waits_for("document.body?.dataset.ready === 'yes'");
     }
 
     /// Presses a key.

@@ -53,7 +53,7 @@ fn a_page_of_another_origin_cannot_act() {
          </script>"
     );
     browser.call("Page.navigate", &json!({"url": elsewhere(&attack)}));
-    browser.waits_for("document.title === 'sent' && document.body.dataset.form === 'sent'");
+    browser.waits_for("document.title === 'sent' && document.body?.dataset.form === 'sent'");
     let sent = browser.requests().into_iter().filter(|url| *url == target).count();
     assert_eq!(sent, 2, "{:#?}", browser.requests());
     let inbox = || fs::read_dir(lab.campaign("inbox")).map_or(0, Iterator::count);
@@ -67,6 +67,125 @@ fn a_page_of_another_origin_cannot_act() {
     let answers = lab.events("answered");
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0]["text"], "from the page");
+}
+
+#[test]
+fn the_printed_address_can_be_a_link_on_another_site() {
+    let Some(mut browser) = Browser::start() else { return };
+    let lab = finished("gains");
+    let served = serve(&lab, &[]);
+    let link = elsewhere(&format!("<a href=\"{}\">open</a>", served.address));
+    browser.call("Page.navigate", &json!({"url": link.replace("127.0.0.1", "localhost")}));
+    browser.waits_for("document.readyState === 'complete' && !!document.querySelector('a')");
+    browser.value("document.querySelector('a').click()");
+    browser.waits_for("document.querySelector('h1')?.textContent === 'Campaigns'");
+    assert_eq!(browser.value("location.search"), json!(""), "the token is out of the address");
+}
+
+#[test]
+fn artifacts_that_lead_elsewhere_or_never_end_are_left_out() {
+    let lab = finished("gains");
+    let served = serve(&lab, &[]);
+    assert!(served.gets("/c/toy/round/1").1.contains("Agent transcript"));
+    let artifacts: Vec<_> =
+        fs::read_dir(lab.campaign("artifacts")).unwrap().map(|one| one.unwrap().path()).collect();
+    let secret = lab.beside("secret");
+    fs::write(&secret, "nobody may read this\n").unwrap();
+    let replace = |make: &dyn Fn(&std::path::Path)| {
+        for path in &artifacts {
+            let _ = fs::remove_file(path);
+            make(path);
+        }
+    };
+    let check = || {
+        let (status, text) = served.gets("/c/toy/round/1");
+        assert_eq!(status, 200);
+        assert!(text.contains("halve the work") && !text.contains("nobody may read"), "{text}");
+    };
+    replace(&|path| std::os::unix::fs::symlink(&secret, path).unwrap());
+    check();
+    replace(&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap());
+    check();
+    replace(&|path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    });
+    check();
+    // Zeros without an end of a line, which take no place on the disk.
+    replace(&|path| fs::File::create(path).and_then(|file| file.set_len(1 << 40)).unwrap());
+    check();
+}
+
+/// Knobs that a tuner tried, and their names as an agent gives them.
+fn hostile_knobs(lab: &Lab) {
+    let names = [
+        format!("{EVIL}\u{202e}\u{7}"),
+        "</title></text></svg><script>document.title='owned'</script>".to_owned(),
+        format!("\"'&quot; onload=alert(4) {}", "x".repeat(10_000)),
+        "]]><!--".to_owned(),
+    ];
+    let lines = (0..120).map(|n: usize| {
+        let value = |at: usize| format!("{} {n}", names[(n + at) % names.len()]);
+        let config = names.iter().enumerate().map(|(at, name)| (name.clone(), value(at)));
+        let config: std::collections::BTreeMap<String, String> = config.collect();
+        // Values that a formula may stumble over, too.
+        let value = [1.0, 0.0, -1.0, 1e308, 1e-308][n % 5];
+        json!({"kind": "read", "config": config, "value": value, "spent_ms": 1}).to_string()
+    });
+    fs::create_dir_all(lab.campaign("tune")).unwrap();
+    let lines: Vec<String> = lines.collect();
+    fs::write(lab.campaign("tune/round-1.jsonl"), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn hostile_knobs_are_text_in_plots_and_tables() {
+    let lab = Lab::new("gains");
+    let config = json!({EVIL: "<img src=x onerror=alert(5)>\u{202e}", "</dd></dl>": EVIL});
+    let proposal = json!({"title": "half of it", "mechanism": "less work", "config": config,
+        "expected_ratio": 2.0});
+    lab.script("1", "propose", &format!("cat <<'END'\n{proposal}\nEND"));
+    lab.commit();
+    lab.karve(&["run", "--yes", "--rounds", "1"]).ends(0);
+    hostile_knobs(&lab);
+    let (file, plots) = (lab.beside("report.html"), lab.beside("plots"));
+    lab.karve(&["report", "--html", &file.display().to_string()]).ends(0);
+    lab.karve(&["report", "--svg", &plots.display().to_string()]).ends(0);
+    let svgs: Vec<String> = (1..=3)
+        .map(|n| fs::read_to_string(plots.join(format!("knobs-{n}.svg"))).unwrap())
+        .collect();
+    let served = serve(&lab, &[]);
+    let pages = ["/c/toy", "/c/toy/round/1"].map(|path| {
+        let (status, text) = served.gets(path);
+        assert_eq!(status, 200, "{path}");
+        text.split_once("\r\n\r\n").unwrap().1.to_owned()
+    });
+    assert!(pages[1].contains("&lt;script&gt;"), "{}", pages[1]);
+    for text in svgs.iter().chain(&pages) {
+        for bad in ["<script>document", "<img", "\u{202e}", "\u{7}", "NaN", "\"inf"] {
+            assert!(!text.contains(bad), "{bad:?} in {text}");
+        }
+        assert!(text.len() < 1_000_000);
+    }
+    let Some(mut browser) = Browser::start() else { return };
+    browser.opens(&served.address);
+    let local = format!("file://{}", file.display());
+    for address in [format!("http://{}/c/toy", served.host), local] {
+        browser.opens(&address);
+        assert_eq!(browser.value("document.querySelectorAll('#knobs svg').length"), json!(3));
+        assert_ne!(browser.value("document.title"), json!("owned"));
+        assert_eq!(browser.value("document.querySelectorAll('img').length"), json!(0));
+    }
+    // A page with a policy would refuse the style that a picture has as a file.
+    browser.call("Page.navigate", &json!({"url": "about:blank"}));
+    for svg in &svgs {
+        let read = format!(
+            "new DOMParser().parseFromString({}, 'image/svg+xml').querySelector('parsererror') \
+             === null",
+            json!(svg)
+        );
+        browser.waits_for(&read);
+    }
+    assert_eq!(browser.problems(), Vec::<String>::new());
 }
 
 #[test]
@@ -139,6 +258,11 @@ fn a_log_that_was_changed_is_named_and_one_that_was_replaced_is_read_anew() {
     assert!(text.contains("Do not trust this page"), "{text}");
     assert!(text.contains("the log was changed"), "{text}");
     lab.karve(&["verify"]).ends(1).shows(&["final duel: stored \"2.500x", "the samples say \"2.6"]);
+    fs::write(&log, "").unwrap();
+    let (status, text) = served.gets("/c/toy");
+    assert!(status >= 400 && !text.contains("judged again"), "{text}");
+    fs::write(&log, &original).unwrap();
+    assert!(page().contains("every verdict was judged again"));
     // Damage, and then the log as it was, which is as long.
     fs::write(&log, original.replacen("\"seq\":4", "\"seq\":9", 1)).unwrap();
     let (status, text) = served.gets("/c/toy");
