@@ -3,10 +3,13 @@
 
 use super::analyzed::AnalyzedFile;
 use super::flow::FunctionFlow;
+use super::names::is_listed;
 use super::reading::FileFacts;
 use super::tree::{NodeIndex, SyntaxTree};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Names of names that are followed.
+const ALIASES_MAX: usize = 3;
 /// What looks at elements of an array.
 const ELEMENTS: [&str; 3] = ["subscript_expression", "index_expression", "pointer_expression"];
 /// A function of Python.
@@ -77,18 +80,75 @@ fn changed_params(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>) -> BTreeMap<
     let bound: BTreeSet<&str> =
         bound.filter(|target| file.is_bare(**target)).filter_map(|of| file.root(*of)).collect();
     let stores = function.assigned.iter().map(|(target, _)| target).chain(&function.changed);
+    let aliases: BTreeMap<&str, &str> = function
+        .assigned
+        .iter()
+        .filter(|(target, _)| file.is_bare(*target))
+        .filter_map(|(target, value)| Some((file.root(*target)?, aliased(tree, *value)?)))
+        .collect();
     let mut changed = BTreeMap::new();
     for node in stores {
-        let around = tree.parent(*node).map_or("", |around| tree.kind(around));
-        let is_passed = around == "argument_list";
-        let param = file.root(*node).filter(|name| {
-            function.params.contains_key(*name) && !bound.contains(name) && !is_passed
-        });
+        // Binding a name changes nothing.
+        let assigned = function.assigned.iter().any(|(target, _)| target == node);
+        let is_kept = (assigned && file.is_bare(*node)) || is_only_passed(tree, *node);
+        let root = file.root(*node).filter(|_| !is_kept);
+        let is_own = |name: &str| function.params.contains_key(name) && !bound.contains(name);
+        let mut param = root;
+        for _ in 0..ALIASES_MAX {
+            param = param.and_then(|name| aliases.get(name).copied()).or(param);
+        }
+        let param = param.filter(|name| is_own(name));
         if let Some(param) = param {
             changed.entry(param.to_owned()).or_insert(tree.line(*node));
         }
     }
     changed
+}
+
+/// The name whose memory a value of Python is: `x.view("i8").ravel()`, `memoryview(x)`, `x[:4]`.
+fn aliased<'t>(tree: &SyntaxTree<'t>, value: NodeIndex) -> Option<&'t str> {
+    match tree.kind(value) {
+        "identifier" => Some(tree.text(value)),
+        "attribute" if is_listed("python-aliases", tree.child_text(value, "attribute")) => {
+            aliased(tree, tree.child(value, "object")?)
+        }
+        "subscript" => {
+            let mut keys = tree.children(value).filter(|of| tree.place(*of) == Some("subscript"));
+            let is_part = keys.any(|of| ["slice", "integer"].contains(&tree.kind(of)));
+            is_part.then(|| aliased(tree, tree.child(value, "value")?)).flatten()
+        }
+        "call" => {
+            let callee = tree.child(value, "function")?;
+            let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
+            let object = tree.child(callee, "object").filter(|_| tree.kind(callee) == "attribute");
+            let object = object.and_then(|object| aliased(tree, object));
+            let first = tree.arguments(value).first().copied();
+            let given = first.and_then(|first| aliased(tree, first));
+            let of_module = object.is_none_or(|name| ["np", "numpy"].contains(&name));
+            let whose = if of_module { given } else { object };
+            whose.filter(|_| is_listed("python-aliases", last))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an argument of a call is not where a function of NumPy writes to.
+fn is_only_passed(tree: &SyntaxTree<'_>, node: NodeIndex) -> bool {
+    let list = tree.parent(node).filter(|list| tree.kind(*list) == "argument_list");
+    let Some(call) = list.and_then(|list| tree.parent(list)) else {
+        return false;
+    };
+    let callee = tree.child_text(call, "function");
+    let of_array = ["np.", "numpy."].iter().any(|module| callee.starts_with(module));
+    let last = callee.rsplit('.').next().unwrap_or_default();
+    let place = match last {
+        "at" => 0,
+        _ if is_listed("python-storing", last) => 0,
+        _ if is_listed("python-unary", last) => 1,
+        _ if is_listed("python-binary", last) => 2,
+        _ => return true,
+    };
+    !of_array || tree.arguments(call).get(place) != Some(&node)
 }
 
 /// Whether the name of an array is there to get at its elements.

@@ -98,8 +98,24 @@ pub(super) fn add_stores(
             function.changed.extend(object.filter(|of| !is_operators(tree, *of)));
         }
         "call" => add_call(tree, node, function),
+        "raise_statement" => function.changed.extend(raised_again(tree, node)),
         _ => {}
     }
+}
+
+/// What is raised, if it was made once, outside of functions: an exception keeps where it was
+/// raised, and while which other one was handled.
+fn raised_again(tree: &SyntaxTree<'_>, node: NodeIndex) -> Option<NodeIndex> {
+    let raised = tree.children(node).find(|of| tree.kind(*of) == "identifier")?;
+    let mut made = tree.find(0, &["assignment"]).filter(|of| {
+        tree.enclosing(*of, &["function_definition", "lambda"]).is_none()
+            && tree
+                .child(*of, "right")
+                .is_some_and(|right| tree.find(right, &["call"]).next().is_some())
+    });
+    let names = |of: NodeIndex| tree.child(of, "left").map_or(Vec::new(), |l| targets(tree, l));
+    let is_it = |target: &NodeIndex| tree.text(*target) == tree.text(raised);
+    made.any(|of| names(of).iter().any(is_it)).then_some(raised)
 }
 
 /// Whether a name is the module `operator`, whose functions change what they are given at most:
@@ -281,6 +297,46 @@ pub(super) fn stateful(tree: &SyntaxTree<'_>) -> BTreeSet<String> {
     found
 }
 
+/// Functions of NumPy that return the setting which they replace.
+const SETTING: [&str; 2] = ["numpy.seterr", "numpy.setbufsize"];
+
+/// Reports calls of functions that keep something for the process, by the module they are in.
+fn note_keeping(tree: &SyntaxTree<'_>, names: &PythonNames<'_>, reading: &mut FileFacts) {
+    for call in tree.find(0, &["call"]) {
+        let inside = tree.enclosing(call, &["function_definition", "lambda"]);
+        let path = tree.child(call, "function").and_then(|of| names.resolved(tree, of));
+        let (Some(inside), Some(path)) = (inside, path) else {
+            continue;
+        };
+        let root = path.split('.').next().unwrap_or_default();
+        let keeps = is_listed("python-modules", root) && !is_listed("python-ordinary", root);
+        if keeps {
+            let what = format!("`{path}` may keep what it is given, and no kernel needs it");
+            reading.note("static-state", &path, tree.line(call), what);
+        } else if SETTING.contains(&path.as_str()) && is_looked_at(tree, call, inside) {
+            let what = format!("`{path}` returns what an earlier call set");
+            reading.note("static-state", &path, tree.line(call), what);
+        }
+    }
+}
+
+/// Whether the value of a call is more than restored: `np.seterr(**old)`.
+fn is_looked_at(tree: &SyntaxTree<'_>, call: NodeIndex, inside: NodeIndex) -> bool {
+    let Some(up) = tree.parent(call) else {
+        return false;
+    };
+    let left = tree.child(up, "left").filter(|_| tree.kind(up) == "assignment");
+    let Some(left) = left else {
+        return tree.kind(up) != "expression_statement";
+    };
+    let uses = tree.find(inside, &["identifier"]).filter(|of| tree.text(*of) == tree.text(left));
+    let is_restored = |of: NodeIndex| {
+        let around = tree.parent(of).map_or("", |around| tree.kind(around));
+        ["dictionary_splat", "argument_list"].contains(&around)
+    };
+    tree.kind(left) != "identifier" || uses.into_iter().any(|of| of != left && !is_restored(of))
+}
+
 /// Reports stores in functions to objects that are reached from an imported module.
 pub(super) fn note_imported(
     tree: &SyntaxTree<'_>,
@@ -296,6 +352,7 @@ pub(super) fn note_imported(
             reading.note("static-state", "warnings", tree.line(call), what);
         }
     }
+    note_keeping(tree, names, reading);
     let mut seen = BTreeSet::new();
     for function in functions {
         let assigned = function.assigned.iter().map(|(target, _)| (*target, true));

@@ -97,6 +97,27 @@ fn an_argument_that_was_not_changed_before_stays_as_it_is() {
     check("k.py", sorts, sorts, false);
     let copy = "import numpy as np\ndef kernel(x):\n    x = x.copy()\n    x.sort()\n    return x\n";
     check("k.py", plain, copy, false);
+    // Through another name, or as the place that a function writes to.
+    let kernel =
+        |body: &str| format!("import numpy as np\ndef kernel(x, y):\n    {body}\n    return x\n");
+    for marks in [
+        "bits = x.view(\"i8\").reshape(-1)\n    bits[-1] |= 3",
+        "bits = memoryview(x)\n    bits[0] = 3.0",
+        "part = x[2:]\n    flat = np.ravel(part)\n    flat[0] = 3.0",
+        "np.bitwise_or(x, 3, x)",
+        "np.copyto(x, y)",
+    ] {
+        check("k.py", &kernel("pass"), &kernel(marks), true);
+    }
+    for own in [
+        "flat = x.reshape(-1)\n    out = np.empty(9)\n    np.multiply(flat, flat, out)",
+        "picked = x[x > 0]\n    picked[0] = 3.0",
+        "rows = x.astype(float)\n    rows[0] = 3.0",
+        "out = np.empty(9)\n    np.copyto(out, x)\n    np.where(out, y, x)",
+        "flat = x.ravel()\n    flat = flat + 1\n    x = flat",
+    ] {
+        check("k.py", &kernel("pass"), &kernel(own), false);
+    }
     let given = "import numpy as np\ndef kernel(x, y):\n    np.sin(x, out=y)\n";
     let other = "import numpy as np\ndef kernel(x, y):\n    y[:] = np.sin(x)\n";
     check("k.py", other, given, false);
