@@ -1,5 +1,6 @@
 //! The harness: mutation check, cases that do not fit, output formats, workspaces, presets.
 
+use crate::e2e::forms::files_below;
 use crate::e2e::lab::{Lab, wait_until};
 use crate::e2e::tidy::is_tidy;
 use std::fs;
@@ -152,7 +153,17 @@ fn every_preset_runs_a_campaign() {
         let first = if preset == "tilegym" { "build_failed" } else { "keep" };
         assert_eq!(lab.verdicts()[0], first, "{preset}");
         lab.karve(&["verify"]).ends(0);
+        has_no_broken_page(&lab);
         is_tidy(&lab);
+    }
+}
+
+/// Every page of a campaign was rendered, also without a contract.
+fn has_no_broken_page(lab: &Lab) {
+    for path in files_below(&lab.campaign("")) {
+        let page = fs::read(lab.campaign(&path)).unwrap();
+        let text = String::from_utf8_lossy(&page);
+        assert!(!text.contains("karve has a bug in this page"), "{path}: {text}");
     }
 }
 

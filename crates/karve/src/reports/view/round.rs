@@ -13,7 +13,7 @@ use karve_core::lineage::unchecked_note;
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_core::policy::WarmUpRule;
 use karve_core::profile::Bottleneck;
-use karve_core::roles::Review;
+use karve_core::roles::{Review, ReviewAdvice};
 use karve_core::variants::ImplementedVariant;
 use karve_core::verdict::{DropReason, Verdict};
 use karve_numerics::accuracy::SNR_DB_MAX;
@@ -132,6 +132,7 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
         retries => round.retries,
         signals => signals(source, round),
         doubted => round.reviews.last().is_some_and(Review::doubts),
+        advice => round.reviews.last().and_then(|review| review.advice).map(ReviewAdvice::name),
         log => excerpt.map(|excerpt| source.clean(&printable(excerpt))),
         layouts => round.layouts.as_ref().map(|layouts| context! {
             ratios => &layouts.ratios,
