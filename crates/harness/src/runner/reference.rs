@@ -190,6 +190,7 @@ impl ReferenceRunner {
                 Some(_) => stage.layout().reduction.map(|n| n.saturating_mul(n)),
             },
             sensitivity: Some(*sensitivity),
+            is_reference_native: self.precision == Precision::Native,
         });
         let outputs = outputs.collect();
         self.sensitivity = if call.pattern.is_none() { Some(sensitivity) } else { known };

@@ -24,6 +24,9 @@ const PEAKS: f64 = 4.0;
 /// Over several inputs no kernel must have a smaller error than this, in units.
 const OVERALL_FLOOR: f64 = 2.0;
 
+/// What a plain sum costs a reference of the kernel's own type, in units times √n.
+const REFERENCE_SUMMING: f64 = 0.2;
+
 /// With few elements the ratio of two errors depends on luck: up to one part in a million of
 /// equal kernels stay within the limit if it grows by this, divided by their number.
 const LUCK: f64 = 16.0;
@@ -40,6 +43,12 @@ impl OutputInfo {
     /// What one rounding of every input and of the result costs, as a root mean square.
     pub fn unit(&self, stats: &ErrorStats) -> f64 {
         self.unit_of(stats.scale, self.sensitivity.unwrap_or_default().rms)
+    }
+
+    /// The error of the reference itself, in units: none if it is in float64.
+    fn reference_units(&self) -> f64 {
+        let terms = self.reduction.unwrap_or(1) as f64;
+        if self.is_reference_native { 1.0 + REFERENCE_SUMMING * terms.sqrt() } else { 0.0 }
     }
 
     fn unit_max(&self, stats: &ErrorStats) -> f64 {
@@ -109,22 +118,23 @@ pub struct PairedError {
 /// the inputs are ill-conditioned. Over all calls it may not: the bound is the incumbent's own
 /// error on the same inputs, however hostile they are.
 pub fn judge_overall(pairs: &[PairedError], rules: &AccuracyRuleSet) -> Result<(), Inaccuracy> {
-    let mut sums = [0.0_f64; 2];
+    let mut sums = [0.0_f64; 3];
     let mut n = 0.0;
     for pair in pairs.iter().filter(|pair| pair.output.dtype.is_float()) {
         let unit = pair.output.unit(&pair.candidate);
         let share = |rms: f64| (rms / unit).min(1e100).powi(2) * pair.candidate.n as f64;
         sums[0] += share(pair.candidate.rms);
         sums[1] += share(pair.incumbent.rms);
+        sums[2] += share(unit * pair.output.reference_units());
         n += pair.candidate.n as f64;
     }
     if n == 0.0 {
         return Ok(());
     }
     keeps_small_elements(pairs, rules)?;
-    let [candidate, incumbent] = sums.map(|sum| (sum / n).sqrt());
+    let [candidate, incumbent, reference] = sums.map(|sum| (sum / n).sqrt());
     let ratio_max = rules.error_ratio_max() * (1.0 + LUCK / n);
-    let allowed = (ratio_max * incumbent).max(OVERALL_FLOOR);
+    let allowed = (ratio_max * incumbent.max(reference)).max(OVERALL_FLOOR);
     if candidate <= allowed {
         return Ok(());
     }
@@ -248,6 +258,16 @@ mod tests {
 
     /// Sums of the rows of one draw, by both.
     fn summed(of: [Sum; 2], pattern: Option<InputPattern>, seed: u64) -> PairedError {
+        summed_beside(of, None, pattern, seed)
+    }
+
+    /// The same, with a reference in float32 if there is one.
+    fn summed_beside(
+        of: [Sum; 2],
+        reference: Option<Sum>,
+        pattern: Option<InputPattern>,
+        seed: u64,
+    ) -> PairedError {
         let dtype = Dtype::F32;
         let mut bytes = vec![0; ROWS * TERMS * 4];
         draw::fill(&Draw::Normal { mean: 0.0, sd: 1.0 }, dtype, seed, 0, &mut bytes);
@@ -262,15 +282,17 @@ mod tests {
         };
         let truth = sums(&bytes);
         let x: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|v| f32::from_ne_bytes(*v)).collect();
+        let by = |sum: Sum| x.chunks(TERMS).map(|row| f64::from(sum(row))).collect::<Vec<f64>>();
         draw::nudge(dtype, seed, 0, &mut bytes);
         let sensitivity = Sensitivity::of(&sums(&bytes), &truth, dtype.epsilon());
         // In the worst order an honest error grows with the number of terms, not with its root.
         let reduction = Some((TERMS as u64).pow(1 + u32::from(pattern.is_some())));
-        let output = OutputInfo { dtype, reduction, sensitivity: Some(sensitivity) };
-        let [candidate, incumbent] = of.map(|sum| {
-            let out: Vec<f64> = x.chunks(TERMS).map(|row| f64::from(sum(row))).collect();
-            measure(&out, &truth, &AccuracyRuleSet::Default.tolerance(dtype))
-        });
+        let sensitivity = Some(sensitivity);
+        let is_reference_native = reference.is_some();
+        let output = OutputInfo { dtype, reduction, sensitivity, is_reference_native };
+        let truth = reference.map_or(truth, by);
+        let [candidate, incumbent] =
+            of.map(|sum| measure(&by(sum), &truth, &AccuracyRuleSet::Default.tolerance(dtype)));
         PairedError { candidate, incumbent, output }
     }
 
@@ -336,6 +358,28 @@ mod tests {
         assert!(overall([plain, plain]) && overall([lanes, plain]) && overall([plain, lanes]));
         assert!(overall([kahan, plain]) && overall([wide, kahan]) && overall([pairwise, wide]));
         assert!(!overall([plain, kahan]) && !overall([plain, wide]));
+    }
+
+    #[test]
+    fn an_incumbent_with_the_errors_of_its_reference_is_not_exact() {
+        let judged = |sum: Sum, pattern: Option<InputPattern>| {
+            let of = |seed| summed_beside([sum, plain], Some(plain), pattern, seed);
+            let pairs: Vec<PairedError> = (0..6).map(of).collect();
+            assert!(pairs.iter().all(|pair| pair.incumbent.rms == 0.0));
+            let rules = AccuracyRuleSet::Default;
+            judge_overall(&pairs, &rules)?;
+            pairs.iter().try_for_each(|pair| {
+                judge(&pair.candidate, Some(&pair.incumbent), &rules, pair.output)
+            })
+        };
+        for pattern in [None, Some(InputPattern::Cancellation), Some(InputPattern::Sorted)] {
+            for sum in [kahan as Sum, wide, pairwise, plain, lanes] {
+                assert_eq!(judged(sum, pattern), Ok(()), "{pattern:?}");
+            }
+        }
+        // With fewer bits, as on a tensor core.
+        let narrow: Sum = |row| row.iter().map(|v| f32::from_bits(v.to_bits() & !0x1fff)).sum();
+        assert!(judged(narrow, None).is_err());
     }
 
     #[test]

@@ -269,6 +269,7 @@ impl Product {
                 reference,
                 self.dtype.epsilon(),
             )),
+            is_reference_native: false,
         }
     }
 }
