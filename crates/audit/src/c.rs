@@ -10,7 +10,7 @@ use super::reading::{FileFacts, RuleMatch};
 use super::tree::{self, AuditLanguage, NodeIndex, SyntaxTree};
 use karve_harness::cuda_source::LAUNCH;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Scans a text: as it is written, and state also as the preprocessor leaves it. Returns whether it
 /// could be read.
@@ -53,20 +53,29 @@ fn read(tree: &SyntaxTree<'_>, weights: &[String], reading: &mut FileFacts) {
     c_flow::examine(tree, weights, reading);
 }
 
+/// Where names declared inside of something end to be known.
+const SCOPES: [&str; 5] = [
+    "namespace_definition",
+    "class_specifier",
+    "struct_specifier",
+    "function_definition",
+    "lambda_expression",
+];
+
 /// Names that a file declares itself.
 struct DeclaredNames<'a> {
     variables: BTreeSet<&'a str>,
-    functions: BTreeSet<&'a str>,
+    /// Functions, and variables that are one, each with what it is declared in.
+    functions: BTreeMap<&'a str, Vec<Option<NodeIndex>>>,
 }
 
 impl<'a> DeclaredNames<'a> {
     fn of(tree: &SyntaxTree<'a>) -> Self {
-        let mut known = Self { variables: BTreeSet::new(), functions: BTreeSet::new() };
+        let mut known = Self { variables: BTreeSet::new(), functions: BTreeMap::new() };
         for node in tree.all() {
             match tree.kind(node) {
                 "function_definition" => {
-                    let declarator = tree.child(node, "declarator");
-                    known.functions.extend(declarator.and_then(|d| declared(tree, d)));
+                    known.add_function(tree, tree.child(node, "declarator"));
                 }
                 "declaration"
                 | "parameter_declaration"
@@ -74,13 +83,46 @@ impl<'a> DeclaredNames<'a> {
                 | "for_range_loop"
                 | "optional_parameter_declaration" => {
                     let all = tree.children(node).filter(|c| tree.place(*c) == Some("declarator"));
-                    let variables = all.filter(|d| !is_prototype(tree, *d));
-                    known.variables.extend(variables.filter_map(|d| declared(tree, d)));
+                    for variable in all.filter(|d| !is_prototype(tree, *d)) {
+                        known.variables.extend(declared(tree, variable));
+                        let value = tree.child(variable, "value").map(|value| tree.kind(value));
+                        if value == Some("lambda_expression") {
+                            known.add_function(tree, Some(variable));
+                        }
+                    }
                 }
                 _ => {}
             }
         }
         known
+    }
+
+    fn add_function(&mut self, tree: &SyntaxTree<'a>, declarator: Option<NodeIndex>) {
+        let Some((node, name)) = declarator.and_then(|d| Some((d, declared(tree, d)?))) else {
+            return;
+        };
+        // A definition is not inside of itself.
+        let outer = match tree.kind(node) {
+            "init_declarator" => Some(node),
+            _ => tree.enclosing(node, &["function_definition"]),
+        };
+        let ends = |of: &NodeIndex| {
+            let kind = tree.kind(*of);
+            let is_nameless = kind == "namespace_definition" && tree.child(*of, "name").is_none();
+            SCOPES.contains(&kind) && !is_nameless
+        };
+        let scope = outer.and_then(|outer| tree.ancestors(outer).find(ends));
+        self.functions.entry(name).or_default().push(scope);
+    }
+
+    /// Whether a name that is called here is a function of this file, and not of the library.
+    fn has_function(&self, tree: &SyntaxTree<'_>, name: &str, node: NodeIndex) -> bool {
+        let scopes = self.functions.get(name);
+        let is_global = tree.text(node).starts_with("::");
+        scopes.into_iter().flatten().any(|scope| match scope {
+            None => true,
+            Some(scope) => !is_global && tree.holds(*scope, node),
+        })
     }
 }
 
@@ -108,7 +150,7 @@ fn name(
         _ => return,
     };
     let called = parent == "call_expression" && tree.place(node) == Some("function");
-    let own = known.functions.contains(path.as_str());
+    let own = known.has_function(tree, &path, node);
     let foreign = !own && !known.variables.contains(path.as_str());
     // A function may be called through another name: `f = time`.
     let taken = ["value", "right"].map(Some).contains(&tree.place(node))

@@ -71,6 +71,31 @@ fn listed(findings: &[AuditFinding]) -> String {
 }
 
 #[test]
+fn a_function_of_the_file_is_not_one_of_the_library_where_it_is_known() {
+    let forbidden = |text: &str| {
+        let findings = found("k.cpp", Some(""), text);
+        rules_of(&findings, Severity::Forbidden).contains("file-write")
+    };
+    for own in [
+        "void f(float *y) { auto write = [&](float v) { *y = v; }; write(1.0f); }",
+        "namespace { void write(float *y) { *y = 1; } }\nvoid f(float *y) { write(y); }",
+        "namespace a { void write(float *y) { *y = 1; } void f(float *y) { write(y); } }",
+        "void write(float *y) { *y = 1; }\nvoid f(float *y) { ::write(y); }",
+    ] {
+        assert!(!forbidden(own), "{own}");
+    }
+    let declared = "extern \"C\" long write(int, const void *, unsigned long);\n";
+    for foreign in [
+        "void g() { auto write = [](int v) { return v; }; write(1); }\n\
+         void f(float *y) { write(1, y, 4); }",
+        "namespace a { void write(int) {} }\nvoid f(float *y) { ::write(1, y, 4); }",
+        "struct A { void write(int) {} };\nvoid f(float *y) { write(1, y, 4); }",
+    ] {
+        assert!(forbidden(&format!("{declared}{foreign}")), "{foreign}");
+    }
+}
+
+#[test]
 fn every_cheat_is_found_by_the_rule_it_names() {
     let samples = samples("cheats");
     assert!(samples.len() >= 30, "{}", samples.len());
