@@ -5,7 +5,7 @@
 
 use super::form::{self, ProposalForm};
 use crate::{claim, messages};
-use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::hypothesis::{Direction, EXPECTED, Hypothesis};
 use karve_core::integrity::Bucket;
 use karve_core::knowledge::LessonNotes;
 use karve_core::markdown::last_block;
@@ -17,8 +17,6 @@ use serde_json::{Map, Value};
 const FIELD_CHARS_MAX: usize = 2_000;
 /// Characters of one part of a lesson.
 const WORDS_CHARS_MAX: usize = 400;
-/// The largest speedup that a hypothesis may expect.
-const EXPECTED_MAX: f64 = 10_000.0;
 
 /// A readable answer to "propose".
 #[derive(Clone, Debug, PartialEq)]
@@ -59,9 +57,9 @@ fn hypothesis_of(form: &ProposalForm) -> Result<Hypothesis, Vec<String>> {
     let title = required("title", &form.title, &mut errors);
     let mechanism = required("mechanism", &form.mechanism, &mut errors);
     let expected_ratio = match form.expected_ratio {
-        Some(ratio) if ratio > 0.0 && ratio <= EXPECTED_MAX => ratio,
+        Some(ratio) if EXPECTED.contains(&ratio) => ratio,
         _ => {
-            errors.push("expected_ratio must be a number such as 1.15".into());
+            errors.push("expected_ratio must be a speedup such as 1.15, at least 1".into());
             1.0
         }
     };

@@ -7,7 +7,7 @@
 use super::secrets::Secrets;
 use super::session_log::TurnPrompt;
 use super::turn::{FinishedTurn, TurnEnd, TurnTask, UsageReport};
-use super::{Agent, Implementation, Proposal, Workspace, prompt, session_log};
+use super::{Agent, Implementation, Proposal, Workspace, answer, prompt, session_log};
 use karve_core::campaign::strategy::Brief;
 use karve_core::campaign::{ImplementStep, Step};
 use karve_core::spending::AgentUsage;
@@ -106,16 +106,19 @@ impl Agent for ExternalAgent {
         step: &ImplementStep,
         workspace: &Workspace<'_>,
     ) -> Result<Implementation> {
-        let usage = AgentUsage::default();
-        let (change, summary) = match self.take() {
-            Some(ExternalAnswer::Change(change, summary)) => (change, summary),
+        let (change, said) = match self.take() {
+            Some(ExternalAnswer::Change(change, said)) => (change, said),
             Some(ExternalAnswer::GiveUp(why)) => {
+                let usage = AgentUsage::default();
                 write_down(workspace, TurnTask::Implement, &prompt::render_implement(step)?, &why)?;
                 return Ok(Implementation::NotDone { why, usage });
             }
             Some(ExternalAnswer::Proposal(_)) | None => return Err(nobody()),
         };
-        write_down(workspace, TurnTask::of(step), &prompt::render_implement(step)?, &summary)?;
+        write_down(workspace, TurnTask::of(step), &prompt::render_implement(step)?, &said)?;
+        // A summary may have the form of the workflow.
+        let read = answer::parse_implementation(&said);
+        let (summary, usage) = read.unwrap_or((said, AgentUsage::default()));
         let parent = Oid::named(&step.parent)?;
         if step.repair.is_some() {
             // The submission is the whole change, so the refused one is removed first.

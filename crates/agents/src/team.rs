@@ -19,8 +19,9 @@ use std::collections::BTreeMap;
 pub enum AgentRetention {
     /// Every role.
     All,
-    /// Only the reviewers: another agent proposes and implements in this run.
-    Reviewer,
+    /// Only those that answer questions, the reviewer and the profiler: another agent proposes and
+    /// implements in this run.
+    Answering,
     /// None.
     None,
 }
@@ -65,12 +66,14 @@ pub fn with_roles(
     agents: &BTreeMap<String, AgentConfig>,
     tag: &str,
 ) -> Result<Box<dyn Agent>> {
-    let reviewer = charter.asks.reviewer().map(|role| role.name.as_str());
+    let answering = [charter.asks.reviewer(), charter.asks.profiler()];
     let mut roles = BTreeMap::new();
     for (role, named) in &charter.asks.agents {
         let kept = match keeps {
             AgentRetention::All => true,
-            AgentRetention::Reviewer => reviewer == Some(role),
+            AgentRetention::Answering => {
+                answering.iter().flatten().any(|answers| answers.name == *role)
+            }
             AgentRetention::None => false,
         };
         if kept {

@@ -7,6 +7,7 @@
 mod tests;
 mod values;
 
+use crate::hypothesis::EXPECTED;
 use crate::knowledge::{EntryStatus, KnownEntry};
 use crate::profile::counters::known as known_counter;
 use crate::profile::{CounterValues, Predicate, PredicateValue};
@@ -21,8 +22,6 @@ pub const TRIES: u32 = 2;
 pub const TRIES_MAX: u32 = 10;
 /// Maximum length of an item's name, in characters.
 const ID_CHARS: usize = 64;
-/// The largest speedup that an item may expect.
-const EXPECTED_MAX: f64 = 10_000.0;
 
 /// What a campaign was asked to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -289,8 +288,8 @@ pub fn errors(items: &[AgendaItem]) -> Vec<(usize, String)> {
         if item.title.trim().is_empty() {
             fault("the title is empty".to_owned());
         }
-        if !(item.expected_ratio > 0.0 && item.expected_ratio <= EXPECTED_MAX) {
-            fault("the expected speedup is not a number such as 1.15".to_owned());
+        if !EXPECTED.contains(&item.expected_ratio) {
+            fault("the expected speedup is not a number such as 1.15, at least 1".to_owned());
         }
         for needed in &item.needs {
             if *needed == item.id {

@@ -4,6 +4,10 @@ use crate::integrity::Bucket;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::RangeInclusive;
+
+/// The speedups that a hypothesis may expect.
+pub const EXPECTED: RangeInclusive<f64> = 1.0..=10_000.0;
 
 /// One falsifiable claim, stated before the change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -71,12 +71,22 @@ fn fenced_lines(text: &str) -> Vec<bool> {
     fenced
 }
 
-/// The text of the last fenced block of a language.
+/// The text of the last fenced block of a language. Fences begin lines, since a text inside the
+/// block may quote one; only an answer without such a fence may have it anywhere.
 pub fn last_block<'a>(text: &'a str, language: &str) -> Option<&'a str> {
     let fence = format!("```{language}");
-    let start = text.rfind(&fence)? + fence.len();
-    let end = text[start..].find("```")? + start;
-    Some(text[start..end].trim())
+    let opens = text.rmatch_indices(&fence).find(|(at, _)| begins_line(text, *at));
+    let start = opens.map(|(at, _)| at).or_else(|| text.rfind(&fence))? + fence.len();
+    let rest = &text[start..];
+    let closes = rest.match_indices("```").find(|(at, _)| begins_line(rest, *at));
+    let end = closes.map(|(at, _)| at).or_else(|| rest.find("```"))?;
+    Some(rest[..end].trim())
+}
+
+/// Whether only blanks are before this place in its line.
+fn begins_line(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end_matches([' ', '\t']);
+    before.is_empty() || before.ends_with('\n')
 }
 
 /// The message in an answer that begins with such a line, without the text before it and the fence
@@ -183,6 +193,9 @@ mod tests {
         let text = "```json\n1\n```\nno\n```json\n2\n```\n";
         assert_eq!(last_block(text, "json"), Some("2"));
         assert_eq!(last_block("```json", "json"), None);
+        assert_eq!(last_block("so: ```json {} ```", "json"), Some("{}"));
+        let quoting = "```json\n{\"a\": \"```json x ``` y\"}\n  ```\nend ``` ";
+        assert_eq!(last_block(quoting, "json"), Some("{\"a\": \"```json x ``` y\"}"));
     }
 
     #[test]

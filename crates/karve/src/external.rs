@@ -204,8 +204,9 @@ pub fn drive_external(
     let (campaign, dir, end) = session::run(plan, setting, stop, screen)
         .map_err(|error| session::with_recovery_hint(error, &loaded.root))?;
     let turn = next_task(&campaign, &dir, end)?;
-    if brings.is_unused() {
-        return Err(not_due(&turn, &dir));
+    // What ended before the answer was due, such as in a process that was killed, is shown.
+    if brings.is_unused() && !matches!(turn, ExternalTask::Finished { .. }) {
+        return Err(not_due(&turn));
     }
     let mut seen = tried(&campaign);
     seen.truncate(1);
@@ -215,23 +216,31 @@ pub fn drive_external(
         last: seen.pop(),
         refused: match asks {
             true => Vec::new(),
-            false => refused(campaign.next_step().as_ref()),
+            false => refused(&campaign, &turn),
         },
         turn,
     })
 }
 
 /// Why an answer is needed again: a refused proposal, or a change that the gate or a reviewer sends
-/// back. Empty for a settled round, whatever its verdict.
-fn refused(due: Option<&Step>) -> Vec<String> {
-    match due {
-        Some(Step::Propose { brief, .. }) => brief.errors.clone(),
+/// back. Empty for a round that was settled with a hypothesis, whatever its verdict.
+fn refused(campaign: &Campaign, turn: &ExternalTask) -> Vec<String> {
+    match campaign.next_step() {
         Some(Step::Implement(step)) => match (&step.review, &step.repair) {
             (Some(review), _) => vec![review.describe()],
             (None, Some((_, gate))) => vec![gate.describe()],
             (None, None) => Vec::new(),
         },
-        _ => Vec::new(),
+        Some(Step::Propose { brief, .. }) if !brief.errors.is_empty() => brief.errors,
+        _ => match (campaign.rounds().last(), turn) {
+            (Some(ended), ExternalTask::Propose { .. } | ExternalTask::Finished { .. })
+                if ended.hypothesis.is_none() && !ended.refused.is_empty() =>
+            {
+                let ending = format!("round {} ended without a hypothesis", ended.number);
+                [vec![ending], ended.refused.clone()].concat()
+            }
+            _ => Vec::new(),
+        },
     }
 }
 
@@ -269,7 +278,7 @@ fn next_task(campaign: &Campaign, dir: &CampaignDir, end: DriveEnd) -> Result<Ex
 }
 
 /// The error for an answer that karve did not ask for; it changes nothing.
-fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
+fn not_due(turn: &ExternalTask) -> CommandError {
     match turn {
         ExternalTask::Propose { round, .. } => CommandError::usage(format!(
             "round {round} is waiting for a proposal, not for a change"
@@ -283,7 +292,6 @@ fn not_due(turn: &ExternalTask, dir: &CampaignDir) -> CommandError {
             );
             CommandError::usage(message).hint(hint)
         }
-        ExternalTask::Finished { why, .. } => is_finished(&dir.name(), why),
-        ExternalTask::Stopped => session::paused(),
+        ExternalTask::Finished { .. } | ExternalTask::Stopped => session::paused(),
     }
 }

@@ -207,7 +207,7 @@ fn acting(
     let tag = tag_of(dir);
     if let Some(external_agent) = external_agent {
         let own = NamedAgent::new(EXTERNAL, Box::new(external_agent));
-        return team::with_roles(own, charter, AgentRetention::Reviewer, agents, &tag);
+        return team::with_roles(own, charter, AgentRetention::Answering, agents, &tag);
     }
     let Some(name) = name else {
         return team::team_of(charter, agents, &tag);
@@ -218,7 +218,7 @@ fn acting(
     // A recording contains its own reviews.
     let keeps = match acting.is_replay() {
         true => AgentRetention::None,
-        false => AgentRetention::Reviewer,
+        false => AgentRetention::Answering,
     };
     team::with_roles(NamedAgent::new(name, own), charter, keeps, agents, &tag)
 }

@@ -127,6 +127,9 @@ pub struct Message {
     /// Its sections in Markdown, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub section: Vec<MessageSection>,
+    /// A message of this form, where its reader is not data.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub example: String,
 }
 
 /// Errors as they are found, up to a limit.

@@ -3,7 +3,7 @@
 
 use super::{Message, checked, form, object_in, parse};
 use crate::claim;
-use karve_core::hypothesis::{Direction, Hypothesis};
+use karve_core::hypothesis::{Direction, EXPECTED, Hypothesis};
 use karve_core::integrity::Bucket;
 use karve_core::markdown::message_from;
 use karve_core::roles::{Review, ReviewAdvice, ReviewSignal, Stance};
@@ -36,9 +36,11 @@ fn task_in(datum: &Value) -> Option<String> {
     Some(one_line(text_at(datum, "task"), TITLE_CHARS))
 }
 
-/// The expected ratio of a text with a percentage, or with a factor such as `1.2x`.
+/// The expected ratio of a text: its first percentage of gain, or factor such as `1.2x`. What is
+/// below zero is the loss of something else.
 fn ratio_in(text: &str) -> Option<f64> {
-    let is_part = |c: char| c.is_ascii_digit() || "+-.".contains(c);
+    // An exponent belongs to its number, or 1e308% would be 308%.
+    let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
         let start = rest[..at].trim_end_matches(['+', '-', '.']).len();
@@ -46,7 +48,7 @@ fn ratio_in(text: &str) -> Option<f64> {
         let number: Option<f64> = rest[start..end].trim_end_matches(['-', '.']).parse().ok();
         let after = rest[end..].trim_start();
         match number {
-            Some(percent) if after.starts_with('%') && percent.abs() <= GAIN_PCT_MAX => {
+            Some(percent) if after.starts_with('%') && (0.0..=GAIN_PCT_MAX).contains(&percent) => {
                 return Some(1.0 + percent / 100.0);
             }
             Some(factor) if after.starts_with(['x', '×']) => return Some(factor),
@@ -57,8 +59,8 @@ fn ratio_in(text: &str) -> Option<f64> {
 }
 
 fn expected(name: &str, text: &str) -> Result<f64, String> {
-    let ratio = ratio_in(text).filter(|ratio| *ratio > 0.0 && *ratio <= 10_000.0);
-    ratio.ok_or_else(|| format!("{name} must contain a figure such as +5%"))
+    let ratio = ratio_in(text).filter(|ratio| EXPECTED.contains(ratio));
+    ratio.ok_or_else(|| format!("{name} must contain a gain such as +5% or 1.05x"))
 }
 
 type HypothesisParser = fn(&Value) -> Result<Hypothesis, String>;
@@ -82,6 +84,10 @@ fn analyzed(datum: &Value) -> Result<Hypothesis, String> {
             .filter_map(|file| file.as_str().map(str::to_owned))
             .collect(),
         counters: vec![text_at(datum, "verification_signal").to_owned()],
+        alternatives: list_at(datum, "rejected_alternatives")
+            .iter()
+            .filter_map(|idea| Some(one_line(idea.as_str()?, TITLE_CHARS)))
+            .collect(),
         ..claim(one_line(said, TITLE_CHARS), said.to_owned(), ratio)
     })
 }

@@ -256,7 +256,14 @@ fn an_analysis_and_a_turn_become_a_hypothesis() {
     assert_eq!((said.bottleneck.as_str(), said.files.len()), ("memory", 1));
     let errors = |text: &str| hypothesis_of(text).unwrap().unwrap_err().join("; ");
     let vague = ANALYZE.replace("+12.5% at best", "much");
-    assert!(errors(&vague).contains("a figure such as +5%"));
+    assert!(errors(&vague).contains("a gain such as +5% or 1.05x"));
+    // Neither a loss nor the end of a number is a gain.
+    for (told, want) in [("-5%", None), ("1e308%", None), ("-40% DRAM, +5%", Some(1.05))] {
+        let said = hypothesis_of(&ANALYZE.replace("+12.5% at best", told)).unwrap();
+        assert_eq!(said.ok().map(|said| said.expected_ratio), want, "{told}");
+    }
+    let with = ANALYZE.replace("alternatives\": []", "alternatives\": [\"split K\"]");
+    assert_eq!(hypothesis_of(&with).unwrap().unwrap().alternatives, ["split K"]);
     let short = ANALYZE.replace("\"round\": 2, ", "").replace("[\"k.py\"]", "[]");
     let said = errors(&short);
     assert!(said.contains("round is missing") && said.contains("at least 1"), "{said}");

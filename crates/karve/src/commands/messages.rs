@@ -65,6 +65,9 @@ impl MessagesArgs {
             let shows = [&section.labels[..], std::slice::from_ref(&section.body)].concat();
             ui::outln(&format!("### {} shows {}", section.heading, shows.join(" ").trim()));
         }
+        if !form.example.is_empty() {
+            ui::out(&format!("For example:\n\n{}", form.example));
+        }
         Ok(())
     }
 }

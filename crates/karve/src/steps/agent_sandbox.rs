@@ -37,20 +37,37 @@ pub(super) fn put(context: &Context, tree: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
+/// Keeps what an external agent left in its last workspace. A fresh worktree shows whether the
+/// folder belongs to the project instead.
+pub(super) fn keep(context: &Context, workspace: &Path, fresh: &Path) -> Result<()> {
+    let left = workspace.join(&context.charter.workdir).join(FOLDER);
+    // Links on the way would lead elsewhere.
+    let is_inside = files::settled(&left).starts_with(files::settled(workspace));
+    match folder(context, fresh) {
+        Some(_) if is_inside => keep_files(context, &left),
+        _ => Ok(()),
+    }
+}
+
 /// Takes what an agent left in the folder, and removes it from the worktree.
 pub(super) fn take(context: &Context, folder: Option<&Path>) -> Result<()> {
     let Some(folder) = folder else {
         return Ok(());
     };
+    keep_files(context, folder)?;
+    // A link in its place would lead elsewhere.
+    if fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir()) {
+        let _ = fs::remove_dir_all(folder);
+    }
+    Ok(())
+}
+
+fn keep_files(context: &Context, folder: &Path) -> Result<()> {
     let kept = context.dir.join(KEPT);
     for file in plain_files(folder) {
         if file.file_name().is_some_and(|name| name != RESULTS) {
             copy(&file, &kept)?;
         }
-    }
-    // A link in its place would lead elsewhere.
-    if fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir()) {
-        let _ = fs::remove_dir_all(folder);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The workspace of an external agent: the parent's files in a directory of the campaign, with a
 //! separate repository. It exists from the proposal of a round to its end.
 
-use super::bug;
 use super::context::Context;
+use super::{agent_sandbox, bug};
 use karve_core::campaign::{Campaign, ImplementStep, Step};
 use karve_harness::git::{HistoryAccess, Oid, PatchResult};
 use karve_harness::store;
@@ -53,10 +53,12 @@ fn prepare_workspace(
     }
     let cannot = || format!("cannot prepare {}", workspace.display());
     let _ = fs::remove_file(&note);
+    let tree = context.repos.fresh(WORKSPACE_DIR, parent)?;
     if workspace.exists() {
+        agent_sandbox::keep(context, &workspace, &tree)?;
         fs::remove_dir_all(&workspace).context(cannot)?;
     }
-    let tree = context.repos.fresh(WORKSPACE_DIR, parent)?;
+    agent_sandbox::put(context, &tree)?;
     // Nothing in it affects the user's repository.
     let parent = Oid::named(parent)?;
     context.repos.work.detach_worktree(&tree, &parent, HistoryAccess::Sealed)?;

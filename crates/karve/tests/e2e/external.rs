@@ -27,7 +27,11 @@ fn lab_workspace(lab: &Lab) -> String {
 }
 
 fn propose(lab: &Lab, title: &str) {
-    fs::write(lab.beside("idea.json"), idea(title)).unwrap();
+    propose_as(lab, &idea(title));
+}
+
+pub(crate) fn propose_as(lab: &Lab, idea: &str) {
+    fs::write(lab.beside("idea.json"), idea).unwrap();
     let file = lab.beside("idea.json").to_string_lossy().into_owned();
     let turn = lab.karve(&["propose", &file, "--json"]).ends(0).json();
     assert_eq!(turn["turn"], "implement", "{turn}");
@@ -127,6 +131,25 @@ fn hand_in_nothing(lab: &Lab) {
     }
     lab.karve(&["submit"]).ends(1).complains(&["nothing differs from the parent"]);
     lab.karve(&["submit", "--diff", "/dev/null"]).ends(3).complains(&["karve submit --diff FILE"]);
+}
+
+#[test]
+fn the_last_refused_proposal_fails_and_ends_its_round() {
+    let lab = lab();
+    lab.karve(&["next", "--yes"]).ends(0);
+    fs::write(lab.beside("bad.json"), "{\"title\": \"no more\"}").unwrap();
+    let bad = lab.beside("bad.json").to_string_lossy().into_owned();
+    let tries = lab.log()[0]["event"]["charter"]["policy"]["proposal_tries"].as_u64().unwrap();
+    for _ in 1..tries {
+        lab.karve(&["propose", &bad]).ends(1).complains(&["the proposal was refused"]);
+    }
+    lab.karve(&["propose", &bad]).ends(1).complains(&[
+        "round 1 ended without a hypothesis",
+        "mechanism is missing",
+        "karve propose FILE",
+    ]);
+    let turn = lab.karve(&["next", "--json"]).ends(0).json();
+    assert_eq!((&turn["turn"], &turn["round"]), (&json!("propose"), &json!(2)));
 }
 
 #[test]

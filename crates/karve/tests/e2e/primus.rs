@@ -507,6 +507,17 @@ fn has_phase_results(example: &Example) {
     let report = read("state/phase_result/report.json");
     assert_eq!(report["totals"]["accepted"], 2);
     assert!(!example.lab.path(&example.at("state/failures/round2.json")).exists());
+    // The forms of the messages take them as they are.
+    for (file, name) in [
+        ("analyze_round2", "analyze"),
+        ("optimize_round2", "optimize"),
+        ("validate_round2", "validate"),
+        ("validate_round3", "validate"),
+        ("report", "report"),
+    ] {
+        let file = example.at(&format!("state/phase_result/{file}.json"));
+        example.lab.karve(&["messages", &format!("primus/{name}"), "--check", &file]).ends(0);
+    }
 }
 
 /// The kernel is tested once more in full, and then the tips go where the project keeps them.

@@ -382,6 +382,11 @@ fn routing_and_messages_can_be_asked_for() {
     lab.karve(&wrong).ends(1).complains(&["tileir-specialist is the role for this"]);
     lab.karve(&["messages"]).ends(0).shows(&["hyper-mla/task", "primus/review"]);
     lab.karve(&["messages", "primus/review"]).ends(0).shows(&["rule_verdicts: object"]);
+    for name in ["hyper-mla/profile", "trtllm/analysis"] {
+        let shown = lab.karve(&["messages", name]).ends(0).stdout;
+        lab.write("example.md", shown.split_once("For example:\n\n").unwrap().1);
+        lab.karve(&["messages", name, "--check", "example.md"]).ends(0);
+    }
     lab.write("answer.json", "{\"review_verdict\": \"ACCEPT\"}");
     lab.karve(&["messages", "primus/review", "--check", "answer.json"])
         .ends(1)

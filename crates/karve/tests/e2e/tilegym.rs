@@ -1,9 +1,11 @@
 //! The example of tilegym (TileGym improve-cutile-kernel-perf), from setup to report, and every
 //! file that it leaves.
 
+use crate::e2e::external::propose_as;
 use crate::e2e::forms::files_below;
 use crate::e2e::lab::Lab;
 use crate::e2e::tidy::is_tidy;
+use std::fs;
 
 #[test]
 fn the_example_of_tilegym_follows_every_decision_rule() {
@@ -45,6 +47,43 @@ fn the_example_of_tilegym_follows_every_decision_rule() {
 }
 
 #[test]
+fn an_external_agent_finds_its_sandbox_again() {
+    let lab = Lab::new("tilegym");
+    let workspace = lab.campaign("agent-workspace");
+    let sandbox = |name: &str| fs::read_to_string(workspace.join("sandbox").join(name));
+    let propose = |title: &str, entry: &str| {
+        propose_as(
+            &lab,
+            &format!(
+                "{{\"title\": \"{title}\", \"mechanism\": \"whole tiles are loaded\", \
+                 \"expected_ratio\": 2.0, \"entry\": \"{entry}\"}}"
+            ),
+        );
+    };
+    let leave = |name: &str| fs::write(workspace.join("sandbox").join(name), name).unwrap();
+    lab.karve(&["next", "--yes"]).ends(0);
+    assert!(sandbox("perf_results.md").unwrap().contains("| 0         | baseline"));
+    leave("at-first.txt");
+    propose("whole tiles", "cutile-tma-loads");
+    let kernel = workspace.join("src/tilegym/ops/cutile/rms_norm.py");
+    let text = fs::read_to_string(&kernel).unwrap();
+    fs::write(&kernel, text.replace("LATENCY = 0.82", "LATENCY = 0.39")).unwrap();
+    leave("ir.txt");
+    let turn = lab.karve(&["submit", "--json"]).ends(0).json();
+    assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
+    // It is there in the next round, also if nothing was handed in, and is never a change.
+    propose("other tiles", "cutile-tile-size");
+    leave("given-up.txt");
+    lab.karve(&["submit", "--give-up", "no idea"]).ends(0);
+    for name in ["at-first.txt", "ir.txt", "given-up.txt"] {
+        assert_eq!(sandbox(name).unwrap(), name);
+    }
+    assert!(sandbox("perf_results.md").unwrap().contains("| 1         | whole tiles"));
+    let files = lab.git(&["ls-tree", "-r", "--name-only", "refs/karve/toy/best"]);
+    assert!(!files.contains("sandbox"), "{files}");
+}
+
+#[test]
 fn tilegym_asks_for_its_gpu_before_anything_runs() {
     let lab = Lab::new("tilegym");
     lab.replace("karve.toml", "gpu = \"elsewhere\"", "").commit();
@@ -56,13 +95,13 @@ fn tilegym_asks_for_its_gpu_before_anything_runs() {
 #[test]
 fn init_in_a_tree_of_tilegym_finds_the_kernel_its_tests_and_its_cases() {
     let lab = Lab::new("tilegym");
-    std::fs::remove_file(lab.path("karve.toml")).unwrap();
+    fs::remove_file(lab.path("karve.toml")).unwrap();
     // The stand-in for python3 passes everything on to the stand-in for pytest.
     lab.write("tools/python3", "#!/bin/sh\nshift 2\nexec sh bin/pytest \"$@\"\n");
     let mut command = lab.command(&["init", "rms_norm", "--yes"]);
     let tools = lab.path("tools");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(tools.join("python3"), mode).unwrap();
+    fs::set_permissions(tools.join("python3"), mode).unwrap();
     let path = format!("{}:{}", tools.display(), crate::e2e::lab::PATH);
     let said = crate::e2e::lab::Said::of(&command.env("PATH", path).output().unwrap()).ends(0);
     said.complains(&["@ct.kernel: _rms_norm_kernel.", "ct.launch in line 15"]);

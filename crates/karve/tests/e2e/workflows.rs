@@ -1,6 +1,7 @@
 //! The published workflows from setup to report: a scripted agent plays the example of each, and
 //! every file that it leaves has the form of its document.
 
+use crate::e2e::external::propose_as;
 use crate::e2e::forms::{files_below, files_in, form, keys};
 use crate::e2e::lab::{Lab, source};
 use crate::e2e::tidy::is_tidy;
@@ -529,6 +530,26 @@ fn a_profiler_agent_reports_and_is_held_against_karves_counters() {
         has(&told, &["## Profile of the parent", "dram_pct"]);
         assert!(!told.contains("## Report of the profiler"), "{told}");
     }
+}
+
+#[test]
+fn a_profiler_agent_reports_to_an_external_agent_too() {
+    let lab = lab("hyper-mla");
+    lab.unconfined();
+    let report = profile_report("Memory", 88);
+    lab.write("profiler.sh", &format!("cat <<'END'\n{report}END\n"));
+    lab.configure(
+        "[agents.second]\ncommand = \"sh profiler.sh\"\n[roles.profiler]\nagent = \"second\"",
+    );
+    lab.commit().karve(&["next", "--yes"]).ends(0);
+    propose_as(
+        &lab,
+        "{\"title\": \"split\", \"mechanism\": \"fewer loads\", \"expected_ratio\": 1.5}",
+    );
+    lab.karve(&["submit", "--give-up", "no idea"]).ends(0);
+    let turn = lab.karve(&["next", "--json"]).ends(0).json();
+    let brief = turn["brief"].as_str().unwrap();
+    has(brief, &["## Report of the profiler", "1. split the rows -- est. 40% gain"]);
 }
 
 #[test]
