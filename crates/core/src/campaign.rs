@@ -64,10 +64,10 @@ use crate::agenda::AgendaItem;
 use crate::charter::Charter;
 use crate::comparison::{Clock, Comparison};
 use crate::duel::Duel;
-use crate::hypothesis::{Candidate, HypothesisDigest};
+use crate::hypothesis::HypothesisDigest;
 use crate::knowledge::KnownEntry;
 use crate::lineage::Lineage;
-use crate::measurement::{Block, DiscardReason, Gate, Sample};
+use crate::measurement::{Block, DiscardReason, Sample};
 use crate::mutants::TestStrength;
 use crate::policy::FullWhen;
 use crate::profile::{Profile, ProfileDepth};
@@ -214,7 +214,7 @@ impl Campaign {
                     of: self.realizations(hypothesis, fix.is_some()),
                     parent: self.incumbent().to_owned(),
                     hypothesis: hypothesis.clone(),
-                    repair: fix.as_ref().map(|failed| self.shown_failure(failed)),
+                    repair: fix.clone(),
                     brief: Box::new(self.brief(&[])),
                 })
             }
@@ -246,10 +246,6 @@ impl Campaign {
             }
             RoundPhase::Learning { .. } => Step::Learn { round },
         }
-    }
-
-    fn shown_failure(&self, (failed, gate): &(Candidate, Gate)) -> (Candidate, Gate) {
-        (failed.clone(), strategy::shown_gate(self, gate))
     }
 
     /// The charter, once the target is defined.
@@ -415,10 +411,14 @@ impl Campaign {
         })
     }
 
-    /// The name of a case, for messages.
+    /// What a case is called in everything that karve writes: by its name as measured, or if it is
+    /// hidden by its number among the hidden ones.
     pub fn case_name(&self, index: usize) -> String {
-        let case = self.charter().and_then(|charter| charter.cases.get(index));
-        case.map_or_else(|| format!("case {index}"), |case| case.name.clone())
+        let mut hidden = self.cases_of(CaseSet::Hidden).into_iter();
+        if let Some(at) = hidden.position(|hidden| hidden == index) {
+            return format!("hidden case {}", at + 1);
+        }
+        self.case(index).map_or_else(|| format!("case {index}"), |case| case.name)
     }
 
     /// Indices of the cases of a set: quick ones are chosen from the baseline if none is named.

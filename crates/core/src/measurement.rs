@@ -1,5 +1,9 @@
 //! Raw readings, with everything needed to trace them and to judge them again.
 
+mod hidden;
+
+pub use hidden::cases_for_user;
+
 use karve_numerics::stats;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -364,24 +368,6 @@ impl Gate {
         }
     }
 
-    /// The same failure without the details of the hidden case that it occurred on.
-    #[must_use]
-    pub fn concealed(self) -> Self {
-        match self {
-            Self::WrongResult { category, .. } => Self::WrongResult {
-                case: "a hidden case".into(),
-                category,
-                excerpt: "hidden cases are reported without details".into(),
-            },
-            Self::TimedOut { .. } => Self::TimedOut { what: "the test on a hidden case".into() },
-            Self::Passed
-            | Self::BuildFailed { .. }
-            | Self::OutOfScope { .. }
-            | Self::SlowerElsewhere { .. }
-            | Self::Dishonest { .. } => self,
-        }
-    }
-
     /// The same failure, which occurs only while the allocator overwrites memory.
     #[must_use]
     pub fn with_overwritten_memory(self) -> Self {
@@ -483,25 +469,5 @@ impl WrongLanguageFile {
     pub fn describe(&self) -> String {
         let Self { path, speaks, asked, line } = self;
         format!("{path} is written in {speaks} (\"{line}\"), but {asked} was requested")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_on_a_hidden_case_says_only_what_kind_it_is() {
-        let category = FailureCategory::SnrFail;
-        let wrong = Gate::WrongResult { case: "M=7".into(), category, excerpt: "3 != 4".into() };
-        let late = Gate::TimedOut { what: "the test on M=7".into() };
-        let cheat = Gate::Dishonest { why: "it caches".into() };
-        for (gate, want) in [
-            (wrong, "wrong on a hidden case: hidden cases are reported without details"),
-            (late, "the test on a hidden case timed out"),
-            (cheat, "integrity check failed: it caches"),
-        ] {
-            assert_eq!(gate.concealed().describe(), want);
-        }
     }
 }

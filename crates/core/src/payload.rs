@@ -14,7 +14,6 @@ use crate::charter::{Better, Limits};
 use crate::comparison::{Comparison, Estimate};
 use crate::hypothesis::Hypothesis;
 use crate::ladder::LadderResult;
-use crate::measurement::Gate;
 use crate::spending::AgentUsage;
 use crate::view::{CampaignView, RoundView};
 use karve_numerics::case::CaseSet;
@@ -227,37 +226,10 @@ impl Payload {
     }
 }
 
-/// What is told instead of the log of a test on a hidden case.
-const ON_HIDDEN: &str = "wrong on a hidden case";
-
-/// Whether a gate failed on a hidden case, so that its log must not be shown.
-fn is_on_hidden(campaign: &Campaign, gate: &Gate) -> bool {
-    let Gate::WrongResult { case, .. } = gate else {
-        return false;
-    };
-    let hidden = campaign.charter().map(|charter| charter.hidden_cases()).unwrap_or_default();
-    let charter = campaign.charter();
-    let named = |index: usize| {
-        let agreed = charter.and_then(|charter| charter.cases.get(index)).map(|c| c.name.clone());
-        // A case that was shrunk has another name.
-        agreed.into_iter().chain(campaign.case(index).map(|case| case.name))
-    };
-    hidden.into_iter().flat_map(named).any(|name| name.eq_ignore_ascii_case(case.trim()))
-}
-
 impl RoundRow {
     pub(crate) fn of(campaign: &Campaign, round: &RoundSummary) -> Self {
-        let mut view = campaign.round_view(round);
-        let withheld = |gate: &Gate| is_on_hidden(campaign, gate);
-        if round.gate.as_ref().is_some_and(withheld) {
-            view.why = ON_HIDDEN.to_owned();
-            view.lesson = ON_HIDDEN.to_owned();
-        }
-        for tryout in view.tryouts.iter_mut().filter(|tryout| withheld(&tryout.gate)) {
-            tryout.gate = tryout.gate.clone().concealed();
-        }
         Self {
-            view,
+            view: campaign.round_view(round),
             parent: round.parent.clone(),
             at_ms: round.at_ms,
             usage: crate::spending::shown(round.usage),
@@ -286,16 +258,11 @@ fn cases(campaign: &Campaign) -> Vec<CaseLabel> {
     let Some(charter) = campaign.charter() else {
         return Vec::new();
     };
-    let hidden = charter.hidden_cases();
     let baseline = campaign.baseline_values();
     let accept = &charter.policy.accept;
     let of = |(index, case): (usize, &karve_numerics::case::Case)| CaseLabel {
         case: index,
-        name: match hidden.iter().position(|hidden| *hidden == index) {
-            Some(at) => format!("hidden case {}", at + 1),
-            // The name as measured: a case that was shrunk has another one.
-            None => campaign.case(index).map_or_else(|| case.name.clone(), |case| case.name),
-        },
+        name: campaign.case_name(index),
         set: case.set,
         baseline: baseline.get(&index).copied(),
         guard_ratio: accept.case_regress_ratio.map(|ratio| match case.minor {

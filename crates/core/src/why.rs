@@ -1,6 +1,6 @@
 //! Why a round ended as it did: the condition, the numbers behind it, and what would change it.
 
-use crate::campaign::{Campaign, RoundSummary, strategy};
+use crate::campaign::{Campaign, RoundSummary};
 use crate::comparison::{Comparison, SpeedChange};
 use crate::verdict::{DropReason, Verdict};
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl Campaign {
     /// Why a settled round ended as it did; hidden cases have no names here.
     pub fn why(&self, number: u32) -> Option<RoundWhy> {
         let round = self.rounds().iter().find(|round| round.number == number)?;
-        let name = |case: usize| strategy::visible_name(self, case);
+        let name = |case: usize| self.case_name(case);
         Some(RoundWhy {
             round: number,
             title: round.title().to_owned(),
@@ -94,7 +94,7 @@ impl Campaign {
         }
         let lost = comparison.cases.iter().filter(|case| case.change == SpeedChange::Regressed);
         for case in lost {
-            let (name, speed) = (strategy::visible_name(self, case.case), case.estimate.describe());
+            let (name, speed) = (self.case_name(case.case), case.estimate.describe());
             lines.push(format!("{set}: {name} lost: {speed}"));
         }
         lines

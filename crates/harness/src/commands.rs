@@ -340,7 +340,7 @@ impl Harness {
                 wrong(&name, &run)
             }
         };
-        Err(gate.into())
+        Err(gate.on(case.map(std::slice::from_ref).unwrap_or_default()).into())
     }
 
     /// Benchmarks a built tree: one sample for each case, or why not.

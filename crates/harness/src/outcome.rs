@@ -3,6 +3,7 @@
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
 use karve_os::error::{CommandError, Result};
+use std::slice;
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,24 @@ impl<F> Failure<F> {
             Self::Outcome(outcome) => explain(outcome),
             Self::Error(error) => error,
         }
+    }
+}
+
+impl Failure<Gate> {
+    /// The same failure, of a run on this case.
+    pub fn on(self, case: &Case) -> Self {
+        self.map(|gate| gate.on(slice::from_ref(case)))
+    }
+}
+
+impl Failure<BlockFailure> {
+    /// The same failure, of a run on this case.
+    pub fn on(self, case: &Case) -> Self {
+        let case = slice::from_ref(case);
+        self.map(|failed| match failed {
+            BlockFailure::Parent(gate) => BlockFailure::Parent(gate.on(case)),
+            BlockFailure::Candidate(gate) => BlockFailure::Candidate(gate.on(case)),
+        })
     }
 }
 

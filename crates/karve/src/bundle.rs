@@ -102,7 +102,10 @@ impl BundleFacts {
             original: campaign.base_commit().to_owned(),
             best: campaign.incumbent().to_owned(),
             tree: campaign.lineage().best().map(|kept| kept.tree.clone()),
-            hidden_cases: hidden.into_iter().map(|case| campaign.case_name(case)).collect(),
+            hidden_cases: hidden
+                .into_iter()
+                .filter_map(|at| Some(campaign.case(at)?.name))
+                .collect(),
             left_out,
         }
     }

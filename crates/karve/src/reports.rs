@@ -20,7 +20,6 @@ mod tests;
 mod text;
 mod view;
 
-pub use source::HiddenNames;
 pub use text::price_of;
 
 use crate::plots;
@@ -51,7 +50,7 @@ const WHY_MAX: usize = 1_000;
 
 /// Why a campaign ended, in text that is safe to publish.
 pub fn why_ended(campaign: &Campaign) -> String {
-    let source = ReportSource::guarded(campaign);
+    let source = ReportSource::of(campaign);
     let why = source.zip(campaign.stop_reason());
     why.map_or_else(String::new, |(source, reason)| source.stop(reason, WHY_MAX))
 }
@@ -67,7 +66,7 @@ pub struct DerivedFile {
 
 /// Every derived text file of a campaign. `REPORT.md` is among them once it is finished.
 pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    let Some(source) = ReportSource::guarded(campaign) else {
+    let Some(source) = ReportSource::of(campaign) else {
         return Vec::new();
     };
     let mut files = of_charter(&source);
@@ -79,33 +78,23 @@ pub fn derived_files(campaign: &Campaign) -> Vec<DerivedFile> {
         files.push(file(REPORT.to_owned(), render_final_report(campaign)));
         let roof = roofline::render_plot(&source);
         files.extend(roof.map(|svg| file(roofline::PLOT.to_owned(), svg)));
-        let drawn = plots::of_campaign(&payload(&source)).into_iter();
+        let drawn = plots::of_campaign(&Payload::of(campaign)).into_iter();
         let drawn = drawn.map(|plot| file(format!("{}.svg", plot.name), plot.svg));
         files.extend(drawn.filter(|file| AT_THE_END.contains(&file.path.as_str())));
     }
     files
 }
 
-/// What plots show of a campaign.
-fn payload(source: &ReportSource<'_>) -> Payload {
-    let mut payload = Payload::of(source.campaign);
-    for round in &mut payload.rounds {
-        round.view.title = source.clean(&round.view.title);
-        round.view.why = source.clean(&round.view.why);
-    }
-    payload
-}
-
 /// The derived files of one round.
 pub fn round_files(campaign: &Campaign, round: u32) -> Vec<DerivedFile> {
-    let source = ReportSource::guarded(campaign);
+    let source = ReportSource::of(campaign);
     let files = source.and_then(|source| Some(of_round(&source, source.round(round)?)));
     files.unwrap_or_default()
 }
 
 /// The candidate's readings of a round, from its records, as `benchmark.csv`.
 pub fn round_csv(campaign: &Campaign, round: &RoundSummary, records: &[Record]) -> Option<String> {
-    let source = ReportSource::guarded(campaign)?;
+    let source = ReportSource::of(campaign)?;
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     for record in records {
         let Event::BlockMeasured { duel: DuelName::Round { .. }, block, .. } = &record.event else {
@@ -122,7 +111,7 @@ pub fn round_csv(campaign: &Campaign, round: &RoundSummary, records: &[Record]) 
 
 /// The readings of the baseline as `benchmark.csv`.
 pub fn baseline_csv(campaign: &Campaign) -> Option<String> {
-    let source = ReportSource::guarded(campaign)?;
+    let source = ReportSource::of(campaign)?;
     let baseline = campaign.baseline()?;
     let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
     for reading in &baseline.readings {
@@ -135,7 +124,7 @@ pub fn baseline_csv(campaign: &Campaign) -> Option<String> {
 /// The derived files that cover all rounds, and so change with each round. The others change
 /// only with the charter, its limits, and the end.
 pub fn overview_files(campaign: &Campaign) -> Vec<DerivedFile> {
-    ReportSource::guarded(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
+    ReportSource::of(campaign).map_or_else(Vec::new, |source| campaign_wide(&source))
 }
 
 fn of_charter(source: &ReportSource<'_>) -> Vec<DerivedFile> {
@@ -194,7 +183,7 @@ fn file(path: String, text: String) -> DerivedFile {
 
 /// The final report, as `karve report` prints it. Hidden cases appear as numbers.
 pub fn render_final_report(campaign: &Campaign) -> String {
-    match ReportSource::guarded(campaign) {
+    match ReportSource::of(campaign) {
         Some(source) => render("REPORT.md", &report_page(&source)),
         None => "# No target is defined yet\n".to_owned(),
     }
@@ -202,12 +191,12 @@ pub fn render_final_report(campaign: &Campaign) -> String {
 
 /// The roofline with the visible cases, before and after; none if the peaks were not measured.
 pub fn render_roofline(campaign: &Campaign) -> Option<String> {
-    roofline::render_plot(&ReportSource::guarded(campaign)?)
+    roofline::render_plot(&ReportSource::of(campaign)?)
 }
 
 /// The end of a campaign for a terminal, at most 100 columns wide. Hidden cases are not shown.
 pub fn render_terminal_summary(campaign: &Campaign) -> String {
-    match ReportSource::guarded(campaign) {
+    match ReportSource::of(campaign) {
         Some(source) => render("terminal.txt", &report_page(&source)),
         None => "No target is defined yet.\n".to_owned(),
     }
@@ -215,7 +204,7 @@ pub fn render_terminal_summary(campaign: &Campaign) -> String {
 
 /// A pull request: the title in the first line, then the body.
 pub fn render_pull_request(campaign: &Campaign) -> String {
-    match ReportSource::guarded(campaign) {
+    match ReportSource::of(campaign) {
         Some(source) => render("pull_request.md", &report_page(&source)),
         None => "No target is defined yet\n".to_owned(),
     }
@@ -223,7 +212,7 @@ pub fn render_pull_request(campaign: &Campaign) -> String {
 
 /// The message of a finished round: the expectation, the result, and the details.
 pub fn render_commit_message(campaign: &Campaign, round: &RoundSummary) -> Result<String> {
-    match ReportSource::guarded(campaign) {
+    match ReportSource::of(campaign) {
         Some(source) => render_message("commit.txt", &message_page(&source, round)),
         None => Ok(String::new()),
     }

@@ -30,6 +30,7 @@ mod external;
 mod first_hour;
 mod forms;
 mod git_states;
+mod guesses;
 mod harness;
 mod import;
 mod injection;

@@ -4,7 +4,6 @@ mod ablation;
 mod autopilot;
 mod case_notes;
 mod class;
-mod hidden;
 mod learning;
 mod limits;
 mod recall;
@@ -17,7 +16,6 @@ pub use autopilot::items_of_profile;
 use case_notes::case_notes;
 pub(in crate::campaign) use class::outside_playbook;
 pub use class::{KernelClass, kernel_class};
-pub(crate) use hidden::shown_gate;
 pub use learning::{found_prefix, lesson, shown_counters, to_compare};
 use limits::limits;
 use recall::applied_entry;
@@ -36,8 +34,6 @@ use crate::measurement::Gate;
 use crate::policy::{Policy, StreakAction};
 use crate::roles::{Review, ReviewAdvice};
 use crate::verdict::{DropReason, Verdict};
-pub(in crate::campaign) use hidden::mentions;
-use hidden::{HIDDEN_CASE, shown};
 use karve_numerics::case::{Case, CaseSet};
 use karve_numerics::contract::Contract;
 use karve_numerics::search::{KnobTrial, TrialOutcome};
@@ -281,14 +277,14 @@ fn tolerances(contract: &Contract) -> Vec<String> {
 }
 
 fn tried(campaign: &Campaign, round: &RoundSummary) -> PastRound {
-    let why = round.reason(&|case| visible_name(campaign, case));
+    let why = round.reason(&|case| campaign.case_name(case));
     PastRound {
         round: round.number,
         title: clip(round.title()),
         verdict: round.verdict.word(),
-        why: clip(&shown(campaign, &why)),
+        why: clip(&why),
         ratio: round.ratio(),
-        lesson: clip(&shown(campaign, &round.lesson.text)),
+        lesson: clip(&round.lesson.text),
     }
 }
 
@@ -296,19 +292,11 @@ fn audited(campaign: &Campaign) -> Vec<String> {
     let last = campaign.rounds().last();
     let findings = last.map_or(&[][..], |round| &round.findings);
     let lines = findings.iter().take(AUDITED_MAX);
-    lines.map(|f| clip(&shown(campaign, &f.describe()))).collect()
+    lines.map(|f| clip(&f.describe())).collect()
 }
 
 fn clip(text: &str) -> String {
     text.chars().take(TEXT_MAX).collect()
-}
-
-/// The name of a case for an agent, which must not learn the hidden ones.
-pub(crate) fn visible_name(campaign: &Campaign, index: usize) -> String {
-    match campaign.case(index) {
-        Some(case) if case.set != CaseSet::Hidden => case.name,
-        _ => HIDDEN_CASE.into(),
-    }
 }
 
 fn trial(round: &RoundSummary) -> Option<KnobTrial> {
@@ -408,7 +396,7 @@ fn gate_hint(campaign: &Campaign, round: &RoundSummary) -> Option<GateHint> {
     if won.is_empty() {
         return None;
     }
-    let names = |cases: &[usize]| cases.iter().map(|c| visible_name(campaign, *c)).collect();
+    let names = |cases: &[usize]| cases.iter().map(|c| campaign.case_name(*c)).collect();
     let cases = |indices: &[usize]| -> Vec<Case> {
         indices.iter().filter_map(|index| campaign.case(*index)).collect()
     };

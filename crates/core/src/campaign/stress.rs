@@ -2,7 +2,6 @@
 //! too, from then on.
 
 use super::out_of_order::EventResult;
-use super::strategy::mentions;
 use super::{Campaign, Event, RoundPhase, RoundSummary};
 use crate::comparison::{CaseComparison, SpeedChange};
 use crate::hypothesis::Hypothesis;
@@ -77,14 +76,8 @@ impl Campaign {
 
     /// A candidate that is right on the cases that decide, and wrong on one that is hidden.
     fn surprise(&self, round: &RoundSummary) -> Option<String> {
-        let Some(Gate::WrongResult { case, .. }) = &round.gate else {
-            return None;
-        };
-        let hidden = self.cases_of(CaseSet::Hidden).into_iter();
-        let mut hidden = hidden.filter_map(|index| self.case(index));
-        hidden
-            .any(|other| other.name == *case)
-            .then(|| format!("round {} was wrong on a hidden case alone", round.number))
+        let on_hidden = round.gate.as_ref().is_some_and(Gate::is_wrong_on_hidden);
+        on_hidden.then(|| format!("round {} was wrong on a hidden case alone", round.number))
     }
 
     /// A kernel that is limited by something else than the original.
@@ -131,9 +124,37 @@ impl Campaign {
     }
 }
 
+/// Whether a name occurs in a text as a whole word.
+fn mentions(text: &str, name: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    !name.is_empty()
+        && text.match_indices(name).any(|(start, found)| {
+            !text[..start].ends_with(word) && !text[start + found.len()..].starts_with(word)
+        })
+}
+
 /// Everything that a hypothesis says.
 fn words(hypothesis: &Hypothesis) -> String {
     let Hypothesis { title, bottleneck, mechanism, gate, .. } = hypothesis;
     let gate = gate.as_deref().unwrap_or_default();
     format!("{title}\n{bottleneck}\n{mechanism}\n{gate}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentions;
+
+    #[test]
+    fn a_name_is_found_only_where_it_stands_as_a_word() {
+        for (text, want) in [
+            ("wrong on m64: x", true),
+            ("m64", true),
+            ("m640 and xm64 and m64_b", false),
+            ("m640, then m64", true),
+            ("", false),
+        ] {
+            assert_eq!(mentions(text, "m64"), want, "{text}");
+        }
+        assert!(!mentions("anything", ""));
+    }
 }

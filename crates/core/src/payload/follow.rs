@@ -1,7 +1,7 @@
 //! Follows a log and keeps what the state of the campaign forgets: the path of the evidence, the
 //! readings, the results of each gate, and what took how long.
 
-use super::{ON_HIDDEN, PAYLOAD_VERSION, Payload, RoundPayload, RoundRow, is_on_hidden};
+use super::{PAYLOAD_VERSION, Payload, RoundPayload, RoundRow};
 use crate::campaign::{Campaign, DuelName, Event, OutOfOrder, Record, RoundSummary};
 use crate::duel::Duel;
 use crate::measurement::{Block, Conditions};
@@ -259,7 +259,6 @@ impl Follower {
             Event::Gated { round, retry, set, gate, findings, same_artifact, .. } => {
                 let result = match (gate.passed(), same_artifact) {
                     (true, true) => "passed; the build is byte-identical".to_owned(),
-                    _ if is_on_hidden(&self.campaign, gate) => ON_HIDDEN.to_owned(),
                     _ => gate.describe(),
                 };
                 self.gates.entry(*round).or_default().push(GateRow {

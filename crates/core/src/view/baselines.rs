@@ -1,6 +1,6 @@
 //! The named baselines of a campaign beside its kernel, and the fastest of those that are correct.
 
-use crate::campaign::{BaselineDuel, Campaign, strategy};
+use crate::campaign::{BaselineDuel, Campaign};
 use crate::comparison::{Comparison, Estimate};
 use crate::verdict;
 use karve_numerics::contract::NamedBaseline;
@@ -156,9 +156,9 @@ impl Campaign {
         Some(Estimate { ratio: ours * start?.ratio, low: None, high: None })
     }
 
-    /// Why a baseline failed. What a test on a hidden case wrote is not shown.
+    /// Why a baseline failed.
     fn baseline_failure(&self, duel: &BaselineDuel, implied: Option<Estimate>) -> Option<String> {
-        let why = strategy::shown_gate(self, duel.result.as_ref().err()?).describe();
+        let why = duel.result.as_ref().err()?.describe();
         Some(match implied {
             None => why,
             Some(_) => format!(

@@ -162,7 +162,8 @@ impl Harness {
         let terms = self.terms(under, tree)?;
         let mut samples = Vec::new();
         for (case, calls) in self.sized(cases) {
-            samples.push(runner::reading(&terms, tree, &self.metric, case, calls)?);
+            let read = runner::reading(&terms, tree, &self.metric, case, calls);
+            samples.push(read.map_err(|failure| failure.on(case))?);
         }
         Ok(Some(samples))
     }
@@ -217,7 +218,9 @@ impl Harness {
     pub fn calls_for(&self, tree: &Path, case: &Case) -> GateResult<Option<u32>> {
         match &self.under_contract {
             None => Ok(None),
-            Some(under) => runner::calls_for(&self.terms(under, tree)?, tree, case).map(Some),
+            Some(under) => runner::calls_for(&self.terms(under, tree)?, tree, case)
+                .map(Some)
+                .map_err(|failure| failure.on(case)),
         }
     }
 
@@ -238,7 +241,7 @@ impl Harness {
             let calls = match self.per_case.contains_key(&case.name) {
                 true => of_case.repeats,
                 false => runner::calls_for(&terms, &parent, case)
-                    .map_err(|failure| failure.map(BlockFailure::Parent))?,
+                    .map_err(|failure| failure.on(case).map(BlockFailure::Parent))?,
             };
             duel_cases.push(DuelCase {
                 index: *index,

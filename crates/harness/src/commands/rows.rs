@@ -6,6 +6,7 @@ use karve_core::charter::{Metric, OutputRule};
 use karve_core::measurement::{FailureCategory, Gate, PassRates};
 use karve_numerics::case::Case;
 use karve_numerics::expr::parse_expr;
+use std::slice;
 
 /// Maximum number of characters in a row's name.
 const NAME_CHARS: usize = 60;
@@ -43,19 +44,18 @@ pub(super) fn values(
     // The name that a tool gives its only row does not identify the case.
     let names_its_rows = format_by_name(&output.format).is_some_and(OutputFormat::names_its_rows);
     let may_be_only = names_its_rows && output.case_column.is_none();
-    cases
-        .iter()
-        .map(|case| {
-            let only = match (&rows[..], cases.len()) {
-                ([row], 1) if row.case.is_none() || may_be_only => Some(row),
-                (_, _) => None,
-            };
-            let row = row_of(&rows, case, only)?;
-            let value = value_of(row, metric, case)?;
-            let snr_db = snr_of(row, output, case)?;
-            Ok(RowReading { value, passes: passes_of(row, metric, case), snr_db })
-        })
-        .collect()
+    let reading = |case: &Case| {
+        let only = match (&rows[..], cases.len()) {
+            ([row], 1) if row.case.is_none() || may_be_only => Some(row),
+            (_, _) => None,
+        };
+        let row = row_of(&rows, case, only)?;
+        let value = value_of(row, metric, case)?;
+        let snr_db = snr_of(row, output, case)?;
+        Ok(RowReading { value, passes: passes_of(row, metric, case), snr_db })
+    };
+    let named = |case| reading(case).map_err(|gate: Gate| gate.on(slice::from_ref(case)));
+    cases.iter().map(named).collect()
 }
 
 /// The rows of a benchmark's output, or why they cannot be read.

@@ -133,7 +133,7 @@ pub fn check_kernel(
         check.check_other_shapes(&others)
     };
     let done = run_all();
-    done.map_err(|failure| check.blame(failure))?;
+    done.map_err(|failure| check.blame(failure).on(check.case))?;
     Ok(examined)
 }
 

@@ -150,9 +150,9 @@ impl KernelRunner {
     /// their kernel many times before.
     pub fn block(&mut self, age: ProcessAge) -> BlockResult<Block> {
         self.play(age).map_err(|failure| {
-            let case = &self.cases[self.current.facing.unwrap_or(0)].case.name;
+            let case = &self.cases[self.current.facing.unwrap_or(0)].case;
             let pairs = self.resting.iter_mut().chain([&mut self.current]);
-            hogging::blame(&self.buffers, pairs, failure, case)
+            hogging::blame(&self.buffers, pairs, failure, &case.name).on(case)
         })
     }
 

@@ -41,7 +41,7 @@ pub(super) type WorkerResult<T> = Result<T, Failure<WorkerFailure>>;
 
 /// What the failure of a worker means for its kernel on a case.
 pub(super) fn on_case<T>(result: WorkerResult<T>, case: &Case) -> GateResult<T> {
-    result.map_err(|failure| failure.map(|broken| broken.gate(&case.name)))
+    result.map_err(|failure| failure.map(|broken| broken.gate(&case.name)).on(case))
 }
 
 impl From<WorkerFailure> for Failure<WorkerFailure> {

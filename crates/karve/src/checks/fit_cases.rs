@@ -3,7 +3,7 @@
 use karve_core::measurement::{FailureCategory, Gate};
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::outcome::{GateResult, split};
-use karve_numerics::case::{Case, CaseSet};
+use karve_numerics::case::Case;
 use std::path::Path;
 
 /// How often a parameter may be halved.
@@ -35,19 +35,9 @@ fn fit(harness: &Harness, tree: &Path, case: &mut Case) -> GateResult<bool> {
         let out_of_memory =
             matches!(gate, Gate::WrongResult { category: FailureCategory::RuntimeOom, .. });
         if !(out_of_memory && case.halve()) {
-            return Err(name_hidden(gate, case).into());
+            return Err(gate.into());
         }
         halved = true;
     }
     Ok(halved)
-}
-
-/// A user may know which hidden case fails on the unchanged kernel; it is their kernel.
-fn name_hidden(gate: Gate, case: &Case) -> Gate {
-    match gate {
-        Gate::WrongResult { case: name, category, excerpt } if case.set == CaseSet::Hidden => {
-            Gate::WrongResult { case: format!("the hidden case {name}"), category, excerpt }
-        }
-        other => other,
-    }
 }

@@ -1,6 +1,5 @@
 //! Profiles as files: `profiles/round-N_<trigger>/`, with a summary and the profiler's output.
 
-use crate::reports::HiddenNames;
 use crate::reports::profile::{KernelComparison, KernelReport, ProfilePage, ReportFormat, render};
 use karve_core::campaign::Campaign;
 use karve_core::policy::Preset;
@@ -57,7 +56,6 @@ fn report(campaign: &Campaign, profile: &Profile) -> Option<String> {
         Preset::Trtllm => ReportFormat::Trtllm,
         Preset::Strict | Preset::Primus | Preset::Tilegym => return None,
     };
-    let guard = HiddenNames::in_campaign(campaign)?;
     let first = campaign.first_profile().filter(|first| first.commit != profile.commit);
     let shown = kernels(profile, |kernel| {
         let same = first?.kernels.iter().find(|known| known.name == kernel.name)?;
@@ -68,17 +66,17 @@ fn report(campaign: &Campaign, profile: &Profile) -> Option<String> {
     let visible = charter.visible_cases().into_iter().filter_map(|case| campaign.case(case));
     let configuration: Vec<(String, String)> =
         visible.take(1).flat_map(|case| case.params.into_iter()).collect();
-    let (op, version) = (guard.clean(&charter.target.op), format!("v{version}"));
+    let (op, version) = (&charter.target.op, format!("v{version}"));
     let page = ProfilePage {
         title: &format!("{op} {version}"),
-        kernel: &op,
+        kernel: op,
         version: &version,
         configuration: &configuration,
         shown: &shown,
         notes: &profile.notes,
         against: first.map(|_| "v0"),
     };
-    (!shown.is_empty()).then(|| guard.clean(&render(form, &page)))
+    (!shown.is_empty()).then(|| render(form, &page))
 }
 
 /// The kernels of a profile with what limits them.

@@ -38,7 +38,7 @@ pub(super) fn render(source: &ReportSource<'_>, version: &VersionReadings<'_>) -
         }
         let case = source.campaign.case(index)?;
         let rates = samples.map(|samples| pass_columns(source, &figures, index, samples));
-        Some(row(source, version, &case, &rates.unwrap_or_default()))
+        Some(row(version, &case, &rates.unwrap_or_default()))
     });
     HEADER.to_owned() + &rows.collect::<String>()
 }
@@ -91,13 +91,8 @@ fn pass_columns(
     }
 }
 
-fn row(
-    source: &ReportSource<'_>,
-    version: &VersionReadings<'_>,
-    case: &Case,
-    rates: &PassColumns,
-) -> String {
-    let mut cells = vec![quoted(&source.clean(&case.name))];
+fn row(version: &VersionReadings<'_>, case: &Case, rates: &PassColumns) -> String {
+    let mut cells = vec![quoted(&case.name)];
     cells.extend(SHAPE.map(|name| match case.params.get(name) {
         Some(value) => quoted(value),
         // The batch of a product is 1 unless it has one.

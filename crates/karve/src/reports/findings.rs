@@ -27,7 +27,7 @@ pub(super) fn pages(source: &ReportSource<'_>) -> Vec<DerivedFile> {
     let pages = dialects::render(KnowledgeFormat::HyperMla, &entries).unwrap_or_default();
     let file = |page: dialects::SourcePage| DerivedFile {
         path: format!("{DIR}/{}", page.path.display()),
-        text: source.clean(&page.text),
+        text: page.text,
     };
     pages.into_iter().map(file).collect()
 }

@@ -57,6 +57,11 @@ fn is_one_line(text: &str) -> bool {
         && !text.ends_with(' ')
 }
 
+/// One line, bounded.
+pub(super) fn line(text: &str, max: usize) -> String {
+    bounded(&one_line(text), max)
+}
+
 /// The text as one line: control characters and runs of blanks become one blank.
 pub(super) fn one_line(text: &str) -> String {
     if is_one_line(text) {

@@ -15,8 +15,8 @@ pub(super) use manifest::manifest_page;
 pub(super) use report::report_page;
 
 use super::figures::{ReportFigures, change, goal, headline, speedup_now, with_unit};
-use super::source::{HiddenNames, ReportSource};
-use super::text::{CELL_MAX, PARAGRAPH_MAX, limit, list, time_of_work, typed};
+use super::source::ReportSource;
+use super::text::{CELL_MAX, PARAGRAPH_MAX, limit, line, list, time_of_work, typed};
 use karve_core::campaign::strategy::StagnationTrigger;
 use karve_core::campaign::{Campaign, RoundSummary, strategy};
 use karve_core::charter::{Branch, Charter, WorkMode};
@@ -128,29 +128,28 @@ pub(super) fn round_page(source: &ReportSource<'_>, round: &RoundSummary) -> Val
 pub(super) fn message_page(source: &ReportSource<'_>, round: &RoundSummary) -> Value {
     context! {
         round => round::settled(source, &ReportFigures::of(source), round),
-        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
-        ..subject_page(&source.guard, source.charter, round.number, round.title())
+        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(h)),
+        ..subject_page(source.charter, round.number, round.title())
     }
 }
 
 /// The context of the message of a candidate, before its verdict is known.
 pub(super) fn candidate_page(charter: &Charter, round: u32, hypothesis: &Hypothesis) -> Value {
-    let guard = HiddenNames::of(charter);
     context! {
         round => None::<Value>,
-        hypothesis => hypothesis_page(&guard, hypothesis),
-        ..subject_page(&guard, charter, round, &hypothesis.title)
+        hypothesis => hypothesis_page(hypothesis),
+        ..subject_page(charter, round, &hypothesis.title)
     }
 }
 
-fn subject_page(guard: &HiddenNames, charter: &Charter, round: u32, title: &str) -> Value {
+fn subject_page(charter: &Charter, round: u32, title: &str) -> Value {
     context! {
         number => round,
-        campaign => guard.line(&charter.name, CELL_MAX),
-        title => guard.line(title, CELL_MAX),
+        campaign => line(&charter.name, CELL_MAX),
+        title => line(title, CELL_MAX),
         target => context! {
-            op => guard.line(&charter.target.op, CELL_MAX),
-            backend => guard.line(&charter.target.backend, CELL_MAX),
+            op => line(&charter.target.op, CELL_MAX),
+            backend => line(&charter.target.backend, CELL_MAX),
         },
     }
 }
@@ -271,7 +270,7 @@ fn baseline(source: &ReportSource<'_>, figures: &ReportFigures<'_>) -> Option<Va
     let first = profile.and_then(Profile::main_kernel);
     let first = first.map(strategy::shown_counters).unwrap_or_default();
     Some(context! {
-        gate => source.line(&source.gate(&baseline.gate), CELL_MAX),
+        gate => source.line(&baseline.gate.describe(), CELL_MAX),
         passed => baseline.gate.passed(),
         latency_ms => figures.latency_ms(source.campaign.baseline_aggregate()),
         tflops => figures.tflops_at(1.0),

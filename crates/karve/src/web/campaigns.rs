@@ -10,6 +10,7 @@ use karve_core::campaign::Campaign;
 use karve_core::payload::{Follower, Payload, RoundPayload};
 use karve_harness::store::{CampaignDir, LogTail};
 use karve_os::error::{CommandError, Result};
+use karve_os::text;
 use serde::Serialize;
 use std::path::Path;
 
@@ -127,7 +128,7 @@ impl CampaignWatch {
 
     /// What its page shows.
     pub fn payload(&self) -> Payload {
-        guard::for_plots(self.campaign(), self.follower.payload())
+        guard::for_plots(self.follower.payload())
     }
 
     /// What is known of the evidence while a duel is under way.
@@ -166,8 +167,7 @@ impl CampaignWatch {
         let sweeps = journals(&self.dir.join("tune"), Path::new(""));
         let largest = sweeps.into_iter().max_by_key(Vec::len).unwrap_or_default();
         let names = |config: karve_numerics::space::KnobSetting| {
-            let clean = |text: String| guard::plot_text(self.campaign(), &text);
-            config.into_iter().map(|(name, value)| (clean(name), clean(value))).collect()
+            config.iter().map(|(name, value)| (text::plain(name), text::plain(value))).collect()
         };
         of_ranking(&largest.into_iter().map(|(config, value)| (names(config), value)).collect())
     }

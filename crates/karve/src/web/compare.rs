@@ -22,7 +22,7 @@ pub(super) struct ComparedSide {
 /// What a campaign has on the page.
 pub(super) fn side(watch: &CampaignWatch) -> ComparedSide {
     let payload = watch.payload();
-    let shown = guard::cleaned(watch.campaign(), &payload);
+    let shown = guard::cleaned(&payload);
     let drawn = plots::of_campaign(&payload).into_iter().find(|plot| plot.name == "trend");
     ComparedSide {
         trend: drawn.map(|plot| picture(&plot.svg)),

@@ -2,7 +2,6 @@
 //! Nothing is decided by that file, and it may be missing.
 
 use super::campaigns::CampaignWatch;
-use super::guard;
 use crate::ui::gauges::device_text;
 use crate::ui::{Screen, describe_step};
 use karve_core::campaign::{Campaign, Record, Step};
@@ -87,11 +86,11 @@ pub(super) fn view(watch: &CampaignWatch) -> Option<LiveView> {
         step: describe_step(campaign, &step),
         done,
         total: left.map_or(0, |left| left.blocks_max),
-        said: guard::clean_text(campaign, &text::safe(&note.said, SAID_CHARS)),
+        said: text::safe(&note.said, SAID_CHARS),
         host: watch.follower().conditions().map(device_text).unwrap_or_default(),
         devices: lease_lines(),
         tail: match running {
-            true => guard::clean_text(campaign, &text::safe_lines(&tail, 40, 200).join("\n")),
+            true => text::safe_lines(&tail, 40, 200).join("\n"),
             false => String::new(),
         },
     })

@@ -144,7 +144,7 @@ pub(super) fn round(watch: &CampaignWatch, number: u32) -> Result<Option<String>
         campaign => payload.campaign.campaign.clone(),
         previous => at.and_then(|at| at.checked_sub(1)).map(|at| rounds[at]),
         next => at.and_then(|at| rounds.get(at + 1)),
-        r => Serde(guard::cleaned(watch.campaign(), &shown)),
+        r => Serde(guard::cleaned(&shown)),
         html => Value::from_safe_string(round_html(watch, &payload, &shown, RoundPlace::Page)?),
     };
     render("round_page.html", page).map(Some)
@@ -169,7 +169,7 @@ pub fn render_file(watch: &CampaignWatch) -> Result<String> {
         rounds_html => rounds,
         ..campaign_context(watch, &payload)
     };
-    render("campaign.html", in_file(&guard::cleaned(watch.campaign(), &payload), page))
+    render("campaign.html", in_file(&guard::cleaned(&payload), page))
 }
 
 /// The page of a suite as one file.
@@ -216,9 +216,8 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
     let (first, last) = payload.first_and_last_profile();
     let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
     let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
-    let ineffective: Vec<Value> = ineffective
-        .map(|round| Value::from(Serde(guard::cleaned(campaign, &round.view))))
-        .collect();
+    let ineffective: Vec<Value> =
+        ineffective.map(|round| Value::from(Serde(guard::cleaned(&round.view)))).collect();
     let turns = payload.campaign.cost.turns.iter();
     let turns: Vec<Value> = turns
         .map(|(name, of)| context! { name => name.clone(), ..Value::from(Serde(*of)) })
@@ -231,7 +230,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
     }
     let sections = sections(payload, &pictures, !knobs.is_empty());
     context! {
-        p => Serde(guard::cleaned(campaign, payload)),
+        p => Serde(guard::cleaned(payload)),
         gain => payload.campaign.gain(),
         times => times(payload),
         gain_note => gain_note(payload),
@@ -242,7 +241,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         trend => pictures.get("trend"),
         kernels => plots::kernels(first, last).map(|svg| picture(&svg)),
         treemap => last.or(first).and_then(plots::treemap).map(|svg| picture(&svg)),
-        profiles => Serde(guard::cleaned(campaign, &payload.profiles[skip..].to_vec())),
+        profiles => Serde(guard::cleaned(&payload.profiles[skip..].to_vec())),
         price => payload.campaign.cost.per_percent.as_ref().map(reports::price_of),
         verified => watch.verified().map(|(ok, text)| context! { ok, text }),
         plots => pictures,
@@ -355,21 +354,20 @@ fn round_html(
         RoundPlace::Short => RoundExtras::default(),
     };
     let lines = if place == RoundPlace::Page { DIFF_LINES } else { DIFF_LINES_FILE };
-    let patch = guard::clean_text(watch.campaign(), &patch);
     let (files, left) = diff::read(&patch, lines);
     let compared = shown.round.view.comparison.as_ref();
     let title = format!("Round {number}, case by case");
     let forest = compared.and_then(|compared| plots::forest(payload, compared, &title));
     let of_plot = |profile: &Option<ProfileRow>| {
         let mut profile = profile.clone();
-        profile.iter_mut().for_each(|p| guard::for_kernel_plot(watch.campaign(), p));
+        profile.iter_mut().for_each(guard::for_kernel_plot);
         profile
     };
     let (before, after) = (of_plot(&shown.before), of_plot(&shown.after));
     let kernels = plots::kernels(before.as_ref(), after.as_ref());
     let reviews: Vec<String> = shown.round.view.reviews.iter().map(Review::describe).collect();
     let tuned = shown.tuned.as_ref().map(karve_core::ladder::LadderResult::describe);
-    let cleaned = guard::cleaned(watch.campaign(), shown);
+    let cleaned = guard::cleaned(shown);
     let page = context! {
         r => Serde(cleaned),
         diff => files.into_iter().map(|file| Value::from(Serde(file))).collect::<Vec<_>>(),
@@ -379,10 +377,10 @@ fn round_html(
         forest => forest.map(|svg| picture(&svg)),
         kernels => kernels.map(|svg| picture(&svg)),
         counters => counters(shown.before.as_ref(), shown.after.as_ref()),
-        tuned => tuned.map(|tuned| guard::clean_text(watch.campaign(), &tuned)),
+        tuned,
         self_reported => payload.campaign.self_reported,
-        reviews => Serde(guard::cleaned(watch.campaign(), &reviews)),
-        transcript => Serde(guard::cleaned(watch.campaign(), &transcript)),
+        reviews => Serde(guard::cleaned(&reviews)),
+        transcript => Serde(guard::cleaned(&transcript)),
         commands => commands(&payload.campaign.campaign, shown),
     };
     render("round.html", page)

@@ -304,7 +304,7 @@ async fn payload(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response
             return Ok(None);
         };
         let watch = locked(&watch);
-        Ok(Some(json(&guard::cleaned(watch.campaign(), &watch.payload()))))
+        Ok(Some(json(&guard::cleaned(&watch.payload()))))
     })
     .await
 }
@@ -319,7 +319,7 @@ async fn round_payload(
         };
         let watch = locked(&watch);
         let shown = watch.round(number);
-        Ok(shown.map(|shown| json(&guard::cleaned(watch.campaign(), &shown))))
+        Ok(shown.map(|shown| json(&guard::cleaned(&shown))))
     })
     .await
 }

@@ -11,14 +11,14 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// A running server: the address with the token, without the address, and the token.
-struct Served {
+pub(crate) struct Served {
     address: String,
     host: String,
     token: String,
     _running: Running,
 }
 
-fn serve(lab: &Lab, args: &[&str]) -> Served {
+pub(crate) fn serve(lab: &Lab, args: &[&str]) -> Served {
     let said = lab.beside("served");
     let file = std::fs::File::create(&said).unwrap();
     let mut command = lab.command(&["serve"]);
@@ -57,7 +57,7 @@ impl Served {
     }
 
     /// The same as a browser asks that has the token.
-    fn gets(&self, path: &str) -> (u16, String) {
+    pub(crate) fn gets(&self, path: &str) -> (u16, String) {
         let headers =
             format!("Host: {}\r\nCookie: {}={}\r\n", self.host, self.cookie(), self.token);
         self.asks("GET", path, &headers, "")

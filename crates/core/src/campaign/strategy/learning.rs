@@ -1,8 +1,6 @@
 //! What a round taught, in numbers: the lesson of its summary, and the evidence for the library.
 
-use super::hidden::shown;
 use super::relations::{in_kernel, is_contained, other_ways};
-use super::visible_name;
 use crate::campaign::{Campaign, RoundPhase, RoundState, RoundSummary};
 use crate::charter::Better;
 use crate::comparison::Comparison;
@@ -117,8 +115,7 @@ pub fn lesson(campaign: &Campaign, after: Option<&Profile>) -> Lesson {
     let RoundPhase::Learning { verdict } = &round.phase else {
         return Lesson::default();
     };
-    let why = round.preview(verdict.clone()).reason(&|case| visible_name(campaign, case));
-    let why = shown(campaign, &why);
+    let why = round.preview(verdict.clone()).reason(&|case| campaign.case_name(case));
     let comparison = round.shown();
     let pair = before(campaign, round).zip(after);
     let mut moved = pair.map_or_else(Vec::new, |(before, after)| compare(before, after));

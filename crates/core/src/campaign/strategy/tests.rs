@@ -2,7 +2,6 @@
 
 mod knowledge;
 
-use super::hidden::mentions;
 use super::*;
 use crate::campaign::{Event, Record, Step};
 use crate::policy::Preset;
@@ -225,8 +224,12 @@ fn reported(log: &[Record]) -> Vec<String> {
     reported
 }
 
+/// What an agent writes that looks for the hidden case.
+const GUESSES: &str = "public secret private M=7907 M=7919 M=7927";
+
 #[test]
 fn an_agent_is_never_told_of_a_hidden_case() {
+    let mut repaired = 0;
     for preset in Preset::ALL {
         let mut script = of((1..=5).map(|n| idea(n, &[0.8, 1.5, 0.7])).collect());
         script.charter.policy = policy(preset);
@@ -234,17 +237,14 @@ fn an_agent_is_never_told_of_a_hidden_case() {
         script.charter.policy.stagnation_directions = 1;
         script.charter.cases[2].params = BTreeMap::from([("M".to_owned(), "7919".to_owned())]);
         let attempts = |gate: Gate| vec![ScriptedAttempt::fails(&gate), ScriptedAttempt::passes()];
-        let excerpt = |case: &str| Gate::WrongResult {
-            case: case.into(),
-            category: crate::measurement::FailureCategory::SnrFail,
-            excerpt: "secret with M=7919 differs".into(),
-        };
+        let hidden = &script.charter.cases[2..];
         let gates = [
-            excerpt("secret"),
-            excerpt("small"),
+            wrong_result("secret").on(hidden),
+            Gate::TimedOut { what: "the test on secret, M=7919,".into() }.on(hidden),
+            Gate::Dishonest { why: "secret: M=7919 is too fast".into() }.on(hidden),
             Gate::BuildFailed {
                 category: crate::measurement::FailureCategory::Other,
-                excerpt: "the case secret (M=7919) has no entry".into(),
+                excerpt: GUESSES.into(),
             },
         ];
         for (round, gate) in script.rounds.iter_mut().zip(gates) {
@@ -253,20 +253,25 @@ fn an_agent_is_never_told_of_a_hidden_case() {
             };
             idea.attempts = attempts(gate);
         }
-        let ScriptedAnswer::Idea(last) = &mut script.rounds[3][0] else {
-            panic!("{:?}", script.rounds[3]);
+        let ScriptedAnswer::Idea(first) = &mut script.rounds[0][0] else {
+            panic!("{:?}", script.rounds[0]);
         };
-        let what = "the test of secret, M=7919,".into();
-        last.attempts = vec![ScriptedAttempt::fails(&Gate::TimedOut { what })];
+        first.hypothesis.title = GUESSES.into();
         let (_, log) = play(&script);
         let reported = reported(&log);
         assert!(reported.len() > 4, "{preset:?}");
+        let has = |part: &str| reported.iter().any(|t| t.contains(part) && t.contains(GUESSES));
+        assert!(has("PastRound"), "{preset:?}");
+        repaired += usize::from(has("BuildFailed"));
         for text in reported {
+            // An agent reads its words as it wrote them: a guess that was taken out would be true.
+            let text = text.replace(GUESSES, "");
             assert!(!text.contains("secret") && !text.contains("7919"), "{text}");
             assert!(text.contains("small") && text.contains("large"));
             assert!(text.contains("has_hidden: true"));
         }
     }
+    assert!(repaired > 1, "{repaired} briefs have a log");
 }
 
 #[test]
@@ -279,20 +284,6 @@ fn an_agent_that_repairs_sees_what_failed_on_a_visible_case() {
         panic!("{:?}", campaign.next_step());
     };
     assert_eq!(step.repair.unwrap().1, wrong_result("large"));
-}
-
-#[test]
-fn a_name_is_hidden_only_where_it_stands_as_a_word() {
-    for (text, want) in [
-        ("wrong on m64: x", true),
-        ("m64", true),
-        ("m640 and xm64 and m64_b", false),
-        ("m640, then m64", true),
-        ("", false),
-    ] {
-        assert_eq!(mentions(text, "m64"), want, "{text}");
-    }
-    assert!(!mentions("anything", ""));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_hypothesis_about_it_adds_it_before_its_own_candidate_is_measured() {
 fn a_wrong_result_on_a_hidden_case_alone_adds_it() {
     let mut script = held_back(&[1.2, 1.5]);
     for attempt in &mut edit(&mut script, 1).attempts {
-        attempt.full = wrong_result("secret");
+        attempt.full = wrong_result("a hidden case");
     }
     let (_, log) = play(&script);
     assert_eq!(added(&log), [(2, "round 1 was wrong on a hidden case alone".to_owned())]);

@@ -8,6 +8,7 @@ use karve_core::campaign::ProcessAge;
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::integrity::SeedReaction;
+use karve_core::measurement::cases_for_user;
 use karve_core::mutants::TestStrength;
 use karve_core::verdict::{self, NOISE_EVIDENCE, NoiseVerdict};
 use karve_harness::commands::{BenchParams, CommandVariant, Harness};
@@ -205,8 +206,8 @@ fn examine_bench(
     built: &BuiltTree,
     findings: &mut DoctorReport,
 ) -> Result<bool> {
-    let bench =
-        harness.bench(&built.path, &charter.cases, BenchParams::fresh(CommandVariant::Usual)?);
+    let params = BenchParams::fresh(CommandVariant::Usual)?;
+    let bench = harness.bench(&built.path, &cases_for_user(&charter.cases), params);
     let hint = ConfigHints::of(charter).bench;
     let Some(samples) = gated("benchmark", bench, hint, findings)? else {
         return Ok(false);
@@ -274,14 +275,17 @@ fn examine_test(
     findings: &mut DoctorReport,
 ) -> Result<Option<Charter>> {
     let mut charter = charter.clone();
-    let fitted = checks::fit_cases(harness, &built.path, &mut charter.cases);
+    let mut cases = cases_for_user(&charter.cases);
+    let fitted = checks::fit_cases(harness, &built.path, &mut cases);
     let Some(halved) = gated("test", fitted, ConfigHints::of(&charter).test, findings)? else {
         return Ok(None);
     };
     for index in halved {
-        let name = &charter.cases[index].name;
+        let smaller = charter.cases[index].clone().with_params(&cases[index].params);
+        let name = &smaller.name;
         let detail = format!("{name} does not fit into memory and was made smaller");
         findings.add(FindingLevel::Note, "cases", detail, None);
+        charter.cases[index] = smaller;
     }
     let cases = counted(charter.cases.len(), "case");
     findings.fine("test", format!("passed on {cases}"));

@@ -5,6 +5,7 @@ use crate::config::{CharterTime, Overrides};
 use crate::detect::{self, BenchAttempt, ConfigProposal, METRIC_WISH};
 use crate::{config, session, ui};
 use karve_core::charter::Charter;
+use karve_core::measurement::cases_for_user;
 use karve_harness::commands::{CommandVariant, Harness};
 use karve_harness::git::Repo;
 use karve_harness::outcome::split;
@@ -208,7 +209,8 @@ impl Trial<'_> {
             let tried = ConfigProposal { test: test.clone(), ..proposal.clone() };
             let (harness, charter) = self.harness(&tried)?;
             ui::note(&format!("trying: {test}"));
-            let tested = harness.test(&built.path, &charter.cases, CommandVariant::Usual);
+            let tested =
+                harness.test(&built.path, &cases_for_user(&charter.cases), CommandVariant::Usual);
             match split(tested)? {
                 Ok(()) => {
                     proposal.test = test;

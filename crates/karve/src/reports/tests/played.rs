@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 
 /// The name of the hidden case: nothing else in the script contains it by chance.
 pub(super) const HIDDEN: &str = "zebra";
+/// What an agent writes that looks for it.
+pub(super) const GUESSES: &str = "okapi/zebra/quagga";
 /// 2026-01-01 00:00 UTC.
 const START_MS: i64 = 1_767_225_600_000;
 
@@ -31,8 +33,8 @@ pub(super) enum Play {
     Measured(f64),
     /// The build fails with this log.
     BuildFailed(&'static str),
-    /// The result is wrong on this case, with this log.
-    Wrong(&'static str, &'static str),
+    /// The result is wrong on the hidden case, with this log.
+    WrongOnHidden(&'static str),
     /// The agent replies with nonsense.
     Nonsense(&'static str),
 }
@@ -76,7 +78,7 @@ pub(super) fn charter() -> Charter {
         commands: Commands {
             build: Some("make".into()),
             test: "./test {case}".into(),
-            bench: "./bench --cases small,large,zebra".into(),
+            bench: "./bench {case}".into(),
             ..Commands::default()
         },
         output: OutputRule { format: "metric".into(), from_file: false, ..OutputRule::default() },
@@ -139,13 +141,15 @@ pub(super) fn script() -> Vec<(Play, Said)> {
             Play::Measured(0.99),
             said(
                 "Unroll by 4 | <b>bold</b>\n# not a heading",
-                "fewer branches; seen on zebra too",
+                "fewer branches; seen on okapi/zebra/quagga too",
                 "The compiler unrolled already.",
                 Direction::Tile,
             ),
         ),
         (
-            Play::BuildFailed("error: | ```` |\n```\ncase zebra: \u{1b}[31mbad\u{1b}[0m token `x`"),
+            Play::BuildFailed(
+                "error: | ```` |\n```\ncase okapi/zebra/quagga: \u{1b}[31mbad\u{1b}[0m token `x`",
+            ),
             said(
                 "Prefetch the next row",
                 "loads are late",
@@ -409,7 +413,7 @@ fn candidate(round: u32) -> Candidate {
         patch: format!("patch-{round}"),
         out_of_scope: Vec::new(),
         whole: None,
-        summary: "Did it.\n\n# And | more, as on ZEBRA".into(),
+        summary: "Did it.\n\n# And | more, as on okapi/zebra/quagga".into(),
         parts: Vec::new(),
     }
 }
@@ -420,11 +424,12 @@ fn gate(play: &Play) -> Gate {
         Play::BuildFailed(log) => {
             Gate::BuildFailed { category: FailureCategory::BuildCompile, excerpt: (*log).into() }
         }
-        Play::Wrong(case, log) => Gate::WrongResult {
-            case: (*case).into(),
+        Play::WrongOnHidden(log) => Gate::WrongResult {
+            case: HIDDEN.into(),
             category: FailureCategory::SnrFail,
             excerpt: (*log).into(),
-        },
+        }
+        .on(&charter().cases),
     }
 }
 

@@ -15,8 +15,8 @@ const COMMAND_MAX: usize = 2_000;
 /// The context of the manifest. Hidden cases are counted, not listed.
 pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
     let charter = source.charter;
-    let text = |text: &String| source.clean(text);
-    let command = |command: &String| bounded(&source.clean(command), COMMAND_MAX);
+    let text = |text: &String| text.clone();
+    let command = |command: &String| bounded(command, COMMAND_MAX);
     let given = |given: &Option<String>| given.as_ref().map(command);
     let texts = |all: &[String]| all.iter().map(text).collect::<Vec<_>>();
     let visible = charter.visible_cases().into_iter();

@@ -3,8 +3,10 @@
 use super::shapes::aggregates;
 use super::{comparison_page, pass_page, rates, streak_action};
 use crate::reports::figures::{ReportFigures, UNIT_MAX, deciding, with_unit};
-use crate::reports::source::{HiddenNames, ReportSource};
-use crate::reports::text::{CELL_MAX, PARAGRAPH_MAX, list, number, printable, time_with_waits};
+use crate::reports::source::ReportSource;
+use crate::reports::text::{
+    CELL_MAX, PARAGRAPH_MAX, line, list, number, printable, time_with_waits,
+};
 use karve_core::campaign::{PhaseCost, RoundSummary, signals_of};
 use karve_core::hypothesis::{ChangePart, Hypothesis};
 use karve_core::integrity::{GainProof, Severity};
@@ -43,7 +45,7 @@ pub(super) fn settled(
         phases => round.phases.iter().map(phase).collect::<Vec<_>>(),
         title => source.title(round, PARAGRAPH_MAX),
         specialist => source.line(specialist(source, round), CELL_MAX),
-        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(&source.guard, h)),
+        hypothesis => round.hypothesis.as_ref().map(|h| hypothesis_page(h)),
         reviews => reviews.collect::<Vec<_>>(),
         keeps => round.verdict.keeps(),
         word => round.verdict.word(),
@@ -133,7 +135,7 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
         signals => signals(source, round),
         doubted => round.reviews.last().is_some_and(Review::doubts),
         advice => round.reviews.last().and_then(|review| review.advice).map(ReviewAdvice::name),
-        log => excerpt.map(|excerpt| source.clean(&printable(excerpt))),
+        log => excerpt.map(printable),
         layouts => round.layouts.as_ref().map(|layouts| context! {
             ratios => &layouts.ratios,
             clock => source.line(layouts.clock.called(&source.charter.metric), CELL_MAX),
@@ -202,10 +204,10 @@ fn snr_by_case(source: &ReportSource<'_>, round: &RoundSummary) -> BTreeMap<Stri
 }
 
 /// A hypothesis, before or after its verdict.
-pub(super) fn hypothesis_page(guard: &HiddenNames, stated: &Hypothesis) -> Value {
-    let paragraph = |text: &str| guard.line(text, PARAGRAPH_MAX);
+pub(super) fn hypothesis_page(stated: &Hypothesis) -> Value {
+    let paragraph = |text: &str| line(text, PARAGRAPH_MAX);
     let knobs = stated.config.iter();
-    let knobs = knobs.map(|(name, value)| guard.line(&format!("{name} = {value}"), CELL_MAX));
+    let knobs = knobs.map(|(name, value)| line(&format!("{name} = {value}"), CELL_MAX));
     let listed = |names: &[String]| (!names.is_empty()).then(|| paragraph(&list(names)));
     context! {
         title => paragraph(&stated.title),
@@ -267,7 +269,7 @@ fn variant(source: &ReportSource<'_>, round: &RoundSummary, made: &ImplementedVa
     let seen = match (&made.candidate, trial) {
         (None, _) => made.why.clone(),
         (Some(_), None) => "not tried".to_owned(),
-        (Some(_), Some(trial)) => source.gate(&trial.gate),
+        (Some(_), Some(trial)) => trial.gate.describe(),
     };
     let value = trial.filter(|_| made.candidate.is_some()).and_then(|trial| trial.value());
     context! {
@@ -302,7 +304,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     let sol = |speedup: f64| source.campaign.peak_share_at(speedup);
     let aggregate = source.campaign.round_view(round).aggregate;
     context! {
-        gate => gate.map(|gate| source.line(&source.gate(gate), CELL_MAX)),
+        gate => gate.map(|gate| source.line(&gate.describe(), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
         comparison => decided.map(|(comparison, set)| context! {
             set,
