@@ -50,8 +50,8 @@ enum ShapeCorner<'a> {
     OnePast,
     /// Sizes that are twice an odd number, none larger than listed.
     TwiceOdd,
-    /// Multiples of four, none larger than listed.
-    Even,
+    /// Multiples of such a power of two, none larger than listed.
+    Even(PowersOfTwo),
     /// Multiples of the largest power of two in each size, which is what fast paths ask for; this
     /// parameter is larger than listed, if there are others that make room.
     Tiled(&'a String),
@@ -78,7 +78,7 @@ impl ShapeCorner<'_> {
             Self::Beyond(beyond) if beyond == of.name => above(of.most, draws),
             Self::OnePast => one_past(part),
             Self::TwiceOdd => 2 * part_of(part / 2, draws),
-            Self::Even => even_part(part, draws),
+            Self::Even(powers) => even_part(part, powers, draws),
             Self::Tiled(_) if of.alone => tiled(part, TiledCounts::Any, draws),
             Self::Tiled(lead) if lead == of.name => tiled(value, TiledCounts::More, draws),
             Self::Tiled(_) => tiled(part, TiledCounts::Fewer, draws),
@@ -86,6 +86,13 @@ impl ShapeCorner<'_> {
             Self::Beyond(_) | Self::Odd => part_of(part, draws),
         }
     }
+}
+
+/// Powers of two from four to the largest that fits several times.
+#[derive(Clone, Copy)]
+enum PowersOfTwo {
+    LowerHalf,
+    UpperHalf,
 }
 
 /// How many tiles a size may have, next to a listed one.
@@ -104,7 +111,7 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, one of odd and two of even sizes, one of sizes just above those of tiles, one of
+    /// ones, one of odd and three of even sizes, one of sizes just above those of tiles, one of
     /// sizes that tiles fit into as into the listed ones, and one of very small ones.
     /// Never derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
@@ -132,7 +139,8 @@ impl Contract {
         let leads: Vec<&String> = names.iter().collect();
         let tiled = ShapeCorner::Tiled(leads[draws.below(leads.len())]);
         let others = [ShapeCorner::Odd, ShapeCorner::OnePast, ShapeCorner::TwiceOdd];
-        let smooth = [ShapeCorner::Even, tiled, ShapeCorner::Small];
+        let even = [PowersOfTwo::LowerHalf, PowersOfTwo::UpperHalf].map(ShapeCorner::Even);
+        let smooth = even.into_iter().chain([tiled, ShapeCorner::Small]);
         for corner in corners.chain(others).chain(smooth) {
             let base = shown[draws.below(shown.len())];
             let listed = |name: &str| {
@@ -199,14 +207,17 @@ fn part_of(part: u64, draws: &mut DrawRng) -> u64 {
     (least + draws.below((most - least + 1) as usize) as u64) | 1
 }
 
-/// A multiple of 4 up to this part, half of the time no multiple of 8, a quarter no multiple of 16,
-/// and so on.
-fn even_part(part: u64, draws: &mut DrawRng) -> u64 {
+/// An odd multiple of one of these powers of two, up to this part.
+fn even_part(part: u64, powers: PowersOfTwo, draws: &mut DrawRng) -> u64 {
     let odd = part_of(part / 2, draws);
-    let twos = std::iter::repeat_with(|| draws.below(2)).take_while(|coin| *coin == 0).count();
-    let most = (odd / 2).max(1).ilog2();
-    let twos = u32::try_from(twos + 1).unwrap_or(most).min(most);
-    ((odd >> twos) | 1) << (twos + 1)
+    let most = (odd / 2).max(1).ilog2() as usize;
+    let half = most.div_ceil(2);
+    let twos = match powers {
+        PowersOfTwo::LowerHalf => 1 + draws.below(half.max(1)),
+        PowersOfTwo::UpperHalf => half + 1 + draws.below((most - half).max(1)),
+    };
+    let twos = twos.min(most);
+    (((odd >> twos) - 1) | 1) << (twos + 1)
 }
 
 /// Up to twice this part, but not this part, in steps of the largest power of two in it; one that
@@ -269,13 +280,13 @@ mod tests {
     fn some_sizes_are_even_and_some_are_as_smooth_as_the_listed_ones() {
         let contract = product();
         let listed = case(&[("M", 64), ("K", 192)]);
+        let fits = |case: &Case, name, tile| value(case, name).is_multiple_of(tile);
         let mut seen = BTreeSet::new();
         for secret in 0..200 {
             let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
             let even = made.iter().filter(|case| value(case, "M").is_multiple_of(2));
-            assert_eq!(even.count(), 3, "{made:?}");
+            assert_eq!(even.count(), 4, "{made:?}");
             assert!(made.iter().any(|case| value(case, "M") % 4 == 2), "{made:?}");
-            let fits = |case: &Case, name, tile| value(case, name).is_multiple_of(tile);
             let is_beyond = |case: &Case| value(case, "M") > 64 || value(case, "K") > 192;
             let is_smooth =
                 |case: &&Case| fits(case, "M", 32) && fits(case, "K", 64) && is_beyond(case);
@@ -290,6 +301,16 @@ mod tests {
         let beyond = [("M", 96), ("M", 128), ("K", 256), ("K", 320), ("K", 384)];
         let below = [("M", 32), ("K", 64), ("K", 128)];
         assert_eq!(seen, beyond.into_iter().chain(below).collect());
+        // Where tiles of 512 are listed, a fast path for tiles of 16 that drops what is left of
+        // tiles of 256 meets such a size each time.
+        let listed = case(&[("M", 256), ("K", 512)]);
+        for secret in 0..200 {
+            let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
+            let meets = |case: &Case| {
+                fits(case, "K", 16) && !fits(case, "K", 256) && value(case, "K") <= 512
+            };
+            assert!(made.iter().any(meets), "{made:?}");
+        }
         // A single size is made larger or smaller.
         let mut draws = DrawRng::new(1);
         let any: BTreeSet<u64> =
