@@ -121,7 +121,7 @@ fn with_sampled_scale(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
     }
 }
 
-// the kernel's process
+// wrong on a hidden case: hidden cases are reported without details
 entry!(told_case, with_told_case);
 
 fn with_told_case(n: usize, a: &[f32], b: &[f32], c: &mut [f32]) {

@@ -76,6 +76,34 @@ fn a_gain_by_a_clock_that_lies_is_not_kept() {
 }
 
 #[test]
+fn a_gain_by_a_start_time_that_the_kernel_moves_is_not_kept() {
+    // The benchmark reports one call of the many in a run. Its start time has a name, so that the
+    // kernel finds it wherever the compiler puts it.
+    let moves = |kernel: &str| {
+        let moved = kernel.replace("    return sum;", "    start += 40.0;\n    return sum;");
+        let lab = lab(&moved.replace("double kernel", "extern double start;\ndouble kernel"));
+        lab.replace("main.c", "N = 4096, CALLS = 100", "N = 65536, CALLS = 400");
+        lab.replace("main.c", "        double start = now_us();", "        start = now_us();");
+        lab.replace("main.c", "static double x[N];", "static double x[N];\ndouble start;");
+        lab
+    };
+    let lab = moves(SLOW);
+    lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    let shown = lab.karve(&["show", "1"]).ends(0).stdout;
+    if shown.contains("valgrind is not installed") {
+        println!("skipped: {shown}");
+        return;
+    }
+    assert_eq!(lab.verdicts(), ["unproven"], "{shown}");
+    assert!(shown.contains("by karve's own clock the command takes"), "{shown}");
+    lab.karve(&["verify"]).ends(0);
+    // What the clock of the same benchmark sees as well is kept.
+    let lab = moves(FAST);
+    lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+    assert_eq!(lab.verdicts(), ["keep"], "{}", lab.karve(&["show", "1"]).stdout);
+}
+
+#[test]
 fn every_block_has_a_seed_in_the_environment_that_both_arms_share() {
     let lab = lab(FAST);
     let seeds = lab.beside("seeds");
