@@ -17,6 +17,7 @@ mod left;
 mod original;
 mod out_of_order;
 mod phase_cost;
+mod planted_bug;
 mod plausible;
 mod profiling;
 mod record;
@@ -41,8 +42,8 @@ pub use choosing::ChooseStep;
 pub use controls::{CONTROL_SLOWDOWN, Control, ControlKind, ControlResult, DetectableEffect};
 pub use devices::{DeviceUse, RemoteDevice, RenewalRule};
 pub use event::{
-    Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, PlantedBug,
-    Preparation, ProcessAge, Provenance, Record, Repeats, Step, Tip,
+    Baseline, DuelName, Event, HalvedCase, ImplementStep, LOG_VERSION, MeasureStep, Preparation,
+    ProcessAge, Provenance, Record, Repeats, Step, Tip,
 };
 pub use gating::TuneStep;
 pub use host_tally::HostTally;
@@ -50,6 +51,7 @@ pub use left::DuelLeft;
 pub use original::{OriginalCheck, RunningCheck};
 pub use out_of_order::OutOfOrder;
 pub use phase_cost::{PhaseCost, WorkPhase};
+pub use planted_bug::PlantedBug;
 pub use plausible::{CountingReason, KeepEvidence};
 pub use refusal::ProposalRefusal;
 pub use reviewing::ReviewStep;
@@ -268,9 +270,10 @@ impl Campaign {
         &self.facts.planted_bugs
     }
 
-    /// How many small bugs the tests noticed, if that was counted.
-    pub fn test_strength(&self) -> Option<&TestStrength> {
-        self.facts.strength.as_ref()
+    /// How many small bugs the tests noticed; if those were not counted, how many of the bugs that
+    /// were planted until they noticed one.
+    pub fn test_strength(&self) -> Option<TestStrength> {
+        self.facts.strength.clone().or_else(|| PlantedBug::strength(self.planted_bugs()))
     }
 
     /// The lessons of earlier campaigns.

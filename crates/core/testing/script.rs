@@ -283,6 +283,7 @@ impl CampaignScript {
                     file: "kernel.c".into(),
                     bug: "a sign flipped".into(),
                     noticed: self.mutation_check_passed,
+                    unbuilt: false,
                     detail: String::new(),
                 }],
             },

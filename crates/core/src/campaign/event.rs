@@ -4,6 +4,7 @@ use super::choosing::ChooseStep;
 use super::controls::Control;
 use super::devices::RemoteDevice;
 use super::gating::TuneStep;
+use super::planted_bug::PlantedBug;
 use super::refusal::ProposalRefusal;
 use super::reviewing::ReviewStep;
 use super::stated::{StatedBaseline, StatedFigures};
@@ -265,19 +266,6 @@ pub struct Provenance {
     pub commit: String,
     /// Each file and its blob.
     pub files: BTreeMap<String, String>,
-}
-
-/// A bug that was planted to see whether the tests notice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlantedBug {
-    /// The file.
-    pub file: String,
-    /// What was planted, and where.
-    pub bug: String,
-    /// Whether the build or the test failed because of it.
-    pub noticed: bool,
-    /// The output of the command.
-    pub detail: String,
 }
 
 /// A lesson of an earlier campaign.

@@ -409,6 +409,7 @@ impl ProfileRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::PlantedBug;
     use crate::payload::IntegrityState;
     use crate::testing::script::{play, script};
 
@@ -480,6 +481,36 @@ mod tests {
             assert!(headline.take().is_some());
         }
         assert!(!is_flagged(&records));
+    }
+
+    #[test]
+    fn tests_that_miss_most_bugs_are_flagged() {
+        let check = |noticed: usize, missed: usize, unbuilt: usize| {
+            let (_, mut records) = play(&script(&[1.3]));
+            for record in &mut records {
+                if let Event::MutationChecked { planted_bugs, .. } = &mut record.event {
+                    let bug = planted_bugs.pop().unwrap();
+                    let of = |n: usize, noticed: bool, unbuilt: bool| {
+                        std::iter::repeat_n(PlantedBug { noticed, unbuilt, ..bug.clone() }, n)
+                    };
+                    planted_bugs.extend(of(unbuilt, false, true));
+                    planted_bugs.extend(of(missed, false, false));
+                    planted_bugs.extend(of(noticed, true, false));
+                }
+            }
+            let mut follower = Follower::default();
+            records.iter().for_each(|record| follower.take(record).unwrap());
+            let check = follower.payload().integrity.remove(0);
+            (check.state, check.detail)
+        };
+        let weak = "the tests killed 1 of 9 mutants, so a broken kernel may pass them";
+        assert_eq!(check(1, 8, 0), (IntegrityState::Flagged, weak.to_owned()));
+        for unbuilt in [0, 8] {
+            let strong = "the tests killed 1 of 1 mutant";
+            assert_eq!(check(1, 0, unbuilt), (IntegrityState::Passed, strong.to_owned()));
+        }
+        assert_eq!(check(0, 1, 0).0, IntegrityState::Flagged);
+        assert_eq!(check(0, 0, 1).0, IntegrityState::Flagged);
     }
 
     #[test]

@@ -59,22 +59,14 @@ fn counted(n: usize, one: &str) -> String {
 /// Do the tests notice bugs?
 fn mutation(campaign: &Campaign) -> IntegrityCheck {
     let name = "Tests notice planted bugs";
-    let bugs = campaign.planted_bugs();
-    let noticed = bugs.iter().filter(|bug| bug.noticed).count();
-    match (bugs.is_empty(), campaign.test_strength()) {
-        (true, _) => check(name, IntegrityState::NotRun, "no bug was planted yet".to_owned()),
-        (false, Some(strength)) if noticed > 0 => {
-            let state = match strength.is_weak() {
-                true => IntegrityState::Flagged,
-                false => IntegrityState::Passed,
-            };
-            check(name, state, strength.describe())
-        }
-        (false, _) => {
-            let state = if noticed > 0 { IntegrityState::Passed } else { IntegrityState::Flagged };
-            check(name, state, format!("{noticed} of {} noticed", counted(bugs.len(), "bug")))
-        }
-    }
+    let Some(strength) = campaign.test_strength() else {
+        return check(name, IntegrityState::NotRun, "no bug was planted yet".to_owned());
+    };
+    let state = match strength.killed > 0 && !strength.is_weak() {
+        true => IntegrityState::Passed,
+        false => IntegrityState::Flagged,
+    };
+    check(name, state, strength.describe())
 }
 
 /// Who makes the inputs and reads the clock?

@@ -126,6 +126,7 @@ impl MutationCheck<'_> {
                 file: String::new(),
                 bug: "none: the unchanged kernel does not pass its own test".into(),
                 noticed: false,
+                unbuilt: true,
                 detail: bounded(&gate.describe()),
             });
             return Ok(result);
@@ -143,7 +144,8 @@ impl MutationCheck<'_> {
             if result.bugs.len() >= PLANTED_MAX || result.time_up {
                 break;
             }
-            let (bug, built) = plant(gate, &group)?;
+            let bug = plant(gate, &group)?;
+            let built = !bug.unbuilt;
             result.caught = bug.noticed;
             result.tested += u32::from(built);
             result.bugs.push(bug);
@@ -162,6 +164,7 @@ impl MutationCheck<'_> {
                 file: charter.editable.join(", "),
                 bug: "none: the editable files contain no arithmetic to break".into(),
                 noticed: false,
+                unbuilt: true,
                 detail: String::new(),
             });
         }
@@ -209,12 +212,12 @@ impl MutationCheck<'_> {
                 continue;
             };
             let (noticed, _) = noticed_and_built(Some(&said));
-            strength.count(&mutant, noticed);
+            strength.count(&mutant.describe(), &mutant.file, noticed);
             if noticed && !result.caught {
                 result.caught = true;
                 let detail = bounded(&said.describe());
                 let (file, bug) = (mutant.file.clone(), mutant.describe());
-                result.bugs.push(PlantedBug { file, bug, noticed, detail });
+                result.bugs.push(PlantedBug { file, bug, noticed, unbuilt: false, detail });
             }
         }
         result.strength = (strength.tested > 0).then_some(strength);
@@ -271,8 +274,8 @@ fn noticed_and_built(gate: Option<&Gate>) -> (bool, bool) {
     }
 }
 
-/// Plants one bug at all these sites. Returns the result, and whether it was built.
-fn plant(place: MutantGate<'_>, group: &[MutationSite]) -> Result<(PlantedBug, bool)> {
+/// Plants one bug at all these sites.
+fn plant(place: MutantGate<'_>, group: &[MutationSite]) -> Result<PlantedBug> {
     let mut originals: Vec<(PathBuf, String)> = Vec::new();
     // From the end of a file to its start, so that columns stay valid.
     for site in group.iter().rev() {
@@ -292,13 +295,13 @@ fn plant(place: MutantGate<'_>, group: &[MutationSite]) -> Result<(PlantedBug, b
     let said = gate.map_or_else(|| "the test still passed".to_owned(), |g| g.describe());
     let mut files: Vec<&str> = group.iter().map(|site| site.file.as_str()).collect();
     files.dedup();
-    let bug = PlantedBug {
+    Ok(PlantedBug {
         file: files.join(", "),
         bug: describe(group),
         noticed,
+        unbuilt: !built,
         detail: bounded(&said),
-    };
-    Ok((bug, built))
+    })
 }
 
 fn describe(group: &[MutationSite]) -> String {

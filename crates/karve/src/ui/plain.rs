@@ -3,12 +3,11 @@
 use super::live::{LiveArea, StepExtent};
 use super::style::{Tone, toned};
 use super::{NOTICE_CHARS, Screen, describe_step, note, out_line, panel};
-use karve_core::campaign::{Baseline, Campaign, Event, Record, Step};
+use karve_core::campaign::{Baseline, Campaign, Event, PlantedBug, Record, Step};
 use karve_core::integrity::suspicious_note;
 use karve_core::knowledge::{KnownEntry, Lesson};
 use karve_core::lineage::unchecked_note;
 use karve_core::measurement::Conditions;
-use karve_core::mutants::TestStrength;
 use karve_core::profile::{Bottleneck, Profile};
 use karve_os::device::{Notice, NoticeSink};
 use karve_os::text::{counted, safe};
@@ -191,16 +190,13 @@ impl PlainScreen {
                 strength,
             } => {
                 let last = faults.last().map_or("", |fault| fault.bug.as_str());
-                let is_weak = strength.as_ref().is_some_and(TestStrength::is_weak);
-                let (text, tone) = match (*check_passed, strength) {
-                    (true, Some(strength)) => {
-                        let tone = if is_weak { Tone::Strong } else { Tone::Dim };
+                let strength = strength.clone().or_else(|| PlantedBug::strength(faults));
+                let (text, tone) = match strength {
+                    Some(strength) if *check_passed => {
+                        let tone = if strength.is_weak() { Tone::Strong } else { Tone::Dim };
                         (format!("tests     {}", strength.describe()), tone)
                     }
-                    (true, None) => {
-                        (format!("tests     they caught a planted bug: {last}"), Tone::Dim)
-                    }
-                    (false, _) => {
+                    _ => {
                         let text = "refused   mutation check failed, no planted bug caught; last";
                         (format!("{text}: {last}"), Tone::Bad)
                     }

@@ -4,7 +4,7 @@
 
 use super::{DoctorReport, FindingLevel, device};
 use crate::checks::{self, MutationCheck, MutationResult, SharedCheck};
-use karve_core::campaign::ProcessAge;
+use karve_core::campaign::{PlantedBug, ProcessAge};
 use karve_core::charter::Charter;
 use karve_core::duel::{Duel, DuelRule};
 use karve_core::integrity::SeedReaction;
@@ -35,6 +35,7 @@ struct ConfigHints {
     test: &'static str,
     bench: &'static str,
     mutation_check: &'static str,
+    weak: &'static str,
     differs: &'static str,
     wide: &'static str,
 }
@@ -46,6 +47,8 @@ const OF_CONTRACT: ConfigHints = ConfigHints {
     bench: "look at [contract] and [cases] in karve.toml",
     mutation_check: "what [contract] in karve.toml calls must come from the editable files; see \
     sources.editable there",
+    weak: "add [cases] that reach these lines, and name in sources.editable only what the \
+           kernel uses",
     differs: "quiet the host or use larger [cases] in karve.toml; readings that differ for equal \
               kernels cannot be trusted",
     wide: "quiet the host, or use larger [cases] in karve.toml: small gains will stay undecided",
@@ -58,6 +61,8 @@ const OF_COMMANDS: ConfigHints = ConfigHints {
     bench: "look at commands.bench, [output] and [metric] in karve.toml",
     mutation_check: "the test command must exercise the editable kernel; see commands.test and \
     sources.editable in karve.toml",
+    weak: "test what these change, such as borders, odd sizes and random inputs, in commands.test; \
+           or let karve check results: \"karve contract FILE:FUNCTION\"",
     differs: "quiet the host or use a longer benchmark in commands.bench; readings that differ \
               for equal kernels cannot be trusted",
     wide: "quiet the host, or make the benchmark longer in commands.bench: small gains will stay \
@@ -179,22 +184,21 @@ impl KernelChecks<'_> {
             let detail = format!("the test missed {} planted bugs; the last: {last}", faults.len());
             findings.failed("mutation", detail, ConfigHints::of(charter).mutation_check);
         }
-        if let Some(strength) = strength {
-            report_strength(&strength, findings);
+        let planted = || PlantedBug::strength(&faults).filter(TestStrength::is_weak);
+        if let Some(strength) = strength.or_else(planted).filter(|_| check_passed) {
+            report_strength(&strength, ConfigHints::of(charter).weak, findings);
         }
         Ok(())
     }
 }
 
 /// How many mutants the tests killed; those that survived show what to test.
-fn report_strength(strength: &TestStrength, findings: &mut DoctorReport) {
+fn report_strength(strength: &TestStrength, hint: &str, findings: &mut DoctorReport) {
     let survivors = strength.survivors.join("; ");
     let detail = match survivors.is_empty() {
         true => strength.describe(),
         false => format!("{}; not noticed: {survivors}", strength.describe()),
     };
-    let hint = "test what these change, such as borders, odd sizes and random inputs, in \
-                commands.test; or let karve check results: \"karve contract FILE:FUNCTION\"";
     let level = if strength.is_weak() { FindingLevel::Note } else { FindingLevel::Fine };
     findings.add(level, "strength", detail, Some(hint));
 }

@@ -233,6 +233,7 @@ impl Player {
                     file: "src/kernel.c".into(),
                     bug: "a sign was flipped".into(),
                     noticed: true,
+                    unbuilt: false,
                     detail: String::new(),
                 }],
             },

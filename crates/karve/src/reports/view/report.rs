@@ -269,7 +269,6 @@ fn measuring(source: &ReportSource<'_>) -> Value {
             facts => facts.collect::<Vec<_>>(),
         }
     });
-    let planted = campaign.planted_bugs();
     context! {
         accept => Serde(&policy.accept),
         keep_evidence => source.charter.keep_evidence(),
@@ -287,8 +286,6 @@ fn measuring(source: &ReportSource<'_>) -> Value {
                 survivors => source.line(&strength.survivors.join("; "), CELL_MAX),
             }
         }),
-        planted => planted.len(),
-        caught => planted.iter().filter(|bug| bug.noticed).count(),
     }
 }
 
