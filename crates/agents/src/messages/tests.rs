@@ -41,6 +41,7 @@ fn message() -> Message {
         about: "a test".into(),
         form: MessageFormat::Markdown,
         title: "Profile: {kernel} {version}".into(),
+        example: String::new(),
         labels: Vec::new(),
         field: vec![
             field("kernel", FieldKind::Line),
