@@ -6,7 +6,9 @@
 mod follow;
 mod integrity;
 
-pub use follow::{DuelPoint, DuelTrace, Follower, GateRow, ProfileRow, ProfiledKernel, Span};
+pub use follow::{
+    DuelPoint, DuelTrace, FamilyTime, Follower, GateRow, ProfileRow, ProfiledKernel, Span,
+};
 pub use integrity::{IntegrityCheck, IntegrityState};
 
 use crate::campaign::{Campaign, ControlKind, DetectableEffect, RoundSummary};

@@ -3,12 +3,14 @@
 pub mod classify;
 pub mod compare;
 pub mod counters;
+mod family;
 mod functions;
 mod instructions;
 pub mod predicate;
 mod report;
 
 pub use classify::{CounterHealth, Diagnosis, DiagnosisRuleSet, Opportunity, diagnose};
+pub use family::{families, family_of};
 pub use functions::{DisassembledFunction, functions_of};
 pub use instructions::instruction_mix;
 pub use predicate::{CounterValues, Predicate, PredicateValue};
@@ -21,6 +23,9 @@ use std::collections::BTreeMap;
 pub const QUOTE_CHARS: usize = 200;
 /// Maximum number of kernels in one profile; the longest ones stay.
 pub const KERNELS_MAX: usize = 32;
+
+/// The name of what stands for a whole timeline among kernels.
+pub const TIMELINE: &str = "timeline";
 
 /// How deep to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,6 +194,11 @@ impl KernelProfile {
     /// A kernel without any counters yet.
     pub fn named(name: &str) -> Self {
         Self { name: name.chars().take(QUOTE_CHARS).collect(), ..Self::default() }
+    }
+
+    /// Whether it stands for a whole timeline, and is no kernel.
+    pub fn is_timeline(&self) -> bool {
+        self.name == TIMELINE
     }
 
     /// The value of a counter.

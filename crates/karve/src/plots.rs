@@ -3,17 +3,21 @@
 
 mod cost;
 mod duel;
+mod families;
 mod forest;
-mod gantt;
 mod heatmap;
 mod kernels;
 mod lineage;
 mod sheet;
+mod stacked;
+mod timeline;
 mod trend;
 
 pub use duel::{ecdf, evidence, pairs};
+pub use families::families;
 pub use forest::forest;
 pub use kernels::{kernels, treemap};
+pub use timeline::{TurnUrl, timeline};
 
 use karve_core::chart::COLORS;
 use karve_core::payload::Payload;
@@ -38,8 +42,9 @@ pub fn of_campaign(payload: &Payload) -> Vec<Plot> {
         ("cases", cases.and_then(|shown| forest(payload, shown, "Original against final"))),
         ("heatmap", heatmap::heatmap(payload)),
         ("lineage", lineage::lineage(payload)),
-        ("timeline", gantt::gantt(payload)),
+        ("timeline", timeline(payload, None)),
         ("cost", cost::cost(payload)),
+        ("families", families(&payload.profiles)),
     ];
     all.into_iter().filter_map(|(name, svg)| Some(Plot { name, svg: svg? })).collect()
 }

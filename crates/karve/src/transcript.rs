@@ -122,12 +122,8 @@ pub fn read(dir: &CampaignDir, records: &[Record], round: u32) -> Result<Transcr
     }
 }
 
-/// The turns in these session logs; one that cannot be read is left out.
-pub fn read_logs(dir: &CampaignDir, logs: &[String]) -> Vec<TurnView> {
-    logs.iter().filter_map(|hash| read_turn(dir, hash).ok()).collect()
-}
-
-fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
+/// The turn in a session log.
+pub fn read_turn(dir: &CampaignDir, hash: &str) -> Result<TurnView> {
     let path = store::artifact_path(dir, hash)?;
     let cannot = || format!("cannot read {}", path.display());
     let file = files::open(&path)

@@ -5,7 +5,7 @@ use super::{PAYLOAD_VERSION, Payload, RoundPayload, RoundRow};
 use crate::campaign::{Campaign, DuelName, Event, OutOfOrder, Record, RoundSummary};
 use crate::duel::Duel;
 use crate::measurement::{Block, Conditions};
-use crate::profile::Profile;
+use crate::profile::{self, KernelProfile, Profile};
 use crate::spending::AgentUsage;
 use karve_numerics::case::CaseSet;
 use serde::Serialize;
@@ -101,6 +101,19 @@ pub struct ProfileRow {
     pub skipped: Option<String>,
     /// The kernels, longest first.
     pub kernels: Vec<ProfiledKernel>,
+    /// The time of all kernels, by family.
+    pub families: Vec<FamilyTime>,
+}
+
+/// The time of the kernels of one family in a profile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FamilyTime {
+    /// The family.
+    pub family: &'static str,
+    /// Kernels of it.
+    pub kernels: u32,
+    /// The time of all their launches, in microseconds.
+    pub us: f64,
 }
 
 /// A kernel of a profile.
@@ -131,6 +144,9 @@ pub struct Span {
     pub by: Option<String>,
     /// What that used.
     pub usage: AgentUsage,
+    /// The artifacts with what agents said meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session_logs: Vec<String>,
 }
 
 impl Follower {
@@ -274,35 +290,32 @@ impl Follower {
                 self.profiles.push(ProfileRow::of(Some(*round), profile));
             }
             Event::FinalProfiled { profile } => self.profiles.push(ProfileRow::of(None, profile)),
-            Event::Proposed { session_log, .. }
-            | Event::ProposalRefused { session_log, .. }
-            | Event::Implemented { session_log, .. }
-            | Event::NotImplemented { session_log, .. }
-            | Event::Reviewed { session_log, .. }
-            | Event::Learned { session_log, .. } => {
-                if let (Some(round), Some(log)) = (round, session_log) {
-                    let logs = self.logs.entry(round).or_default();
-                    if logs.len() < LOGS_MAX {
-                        logs.push(log.clone());
-                    }
-                }
-            }
             _ => {}
+        }
+        if let Some(round) = round {
+            let logs = self.logs.entry(round).or_default();
+            logs.extend(record.event.session_logs().into_iter().map(str::to_owned));
+            logs.truncate(LOGS_MAX);
         }
     }
 
-    /// Events of the same kind in a row are one span.
+    /// Events of the same kind in a row are one span, but each turn of an agent is one.
     fn take_span(&mut self, record: &Record, round: Option<u32>) {
         let (what, usage) = kind(&record.event);
         let round = round.filter(|_| belongs_to_round(&record.event));
         let spent = i64::try_from(record.spent_ms).unwrap_or(i64::MAX);
-        match self.spans.last_mut() {
-            Some(last) if last.what == what && last.round == round && last.by == record.by => {
+        let logs = record.event.session_logs();
+        let goes_on = |last: &&mut Span| {
+            let same = last.what == what && last.round == round && last.by == record.by;
+            same && last.session_logs.is_empty() && logs.is_empty()
+        };
+        match self.spans.last_mut().filter(goes_on) {
+            Some(last) => {
                 last.to_ms = record.at_ms;
                 last.spent_ms = last.spent_ms.saturating_add(record.spent_ms);
                 last.usage = last.usage.plus(usage);
             }
-            _ => self.spans.push(Span {
+            None => self.spans.push(Span {
                 round,
                 what,
                 from_ms: record.at_ms.saturating_sub(spent),
@@ -310,6 +323,7 @@ impl Follower {
                 spent_ms: record.spent_ms,
                 by: record.by.clone(),
                 usage,
+                session_logs: logs.into_iter().map(str::to_owned).collect(),
             }),
         }
     }
@@ -389,7 +403,9 @@ impl DuelTrace {
 
 impl ProfileRow {
     fn of(round: Option<u32>, profile: &Profile) -> Self {
-        let kernels = profile.kernels.iter().take(KERNELS_MAX).map(|kernel| ProfiledKernel {
+        let kernels = profile.kernels.iter().filter(|kernel| !kernel.is_timeline());
+        let families = family_times(kernels.clone());
+        let kernels = kernels.take(KERNELS_MAX).map(|kernel| ProfiledKernel {
             name: kernel.name.clone(),
             editable: kernel.editable,
             counters: kernel.values().into_iter().take(COUNTERS_MAX).collect(),
@@ -402,15 +418,33 @@ impl ProfileRow {
             cause: diagnosis.map(|found| found.root_cause.clone()).unwrap_or_default(),
             skipped: profile.skipped.clone(),
             kernels: kernels.collect(),
+            families,
         }
     }
+}
+
+/// The time of kernels that have one, by family.
+fn family_times<'a>(kernels: impl Iterator<Item = &'a KernelProfile> + Clone) -> Vec<FamilyTime> {
+    let time = |kernel: &KernelProfile| {
+        let us = kernel.value("duration_us")? * kernel.value("launches").unwrap_or(1.0);
+        (us.is_finite() && us > 0.0).then_some(us)
+    };
+    let of = |family: &'static str| {
+        let ours = kernels.clone().filter(|kernel| profile::family_of(&kernel.name) == family);
+        let times: Vec<f64> = ours.filter_map(time).collect();
+        let kernels = u32::try_from(times.len()).unwrap_or(u32::MAX);
+        FamilyTime { family, kernels, us: times.iter().sum() }
+    };
+    profile::families().map(of).filter(|family| family.kernels > 0).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::campaign::PlantedBug;
+    use crate::integrity::{AuditFinding, Severity};
     use crate::payload::IntegrityState;
+    use crate::profile::ProfileSource;
     use crate::testing::script::{play, script};
 
     fn followed(gains: &[f64]) -> Follower {
@@ -514,6 +548,62 @@ mod tests {
     }
 
     #[test]
+    fn a_round_that_was_kept_with_a_finding_is_named() {
+        let mut script = script(&[1.3]);
+        script.findings.push(AuditFinding {
+            rule: "state".into(),
+            severity: Severity::Suspicious,
+            bucket: None,
+            file: "kernel.c".into(),
+            line: 3,
+            what: "a static variable".into(),
+        });
+        let mut follower = Follower::default();
+        play(&script).1.iter().for_each(|record| follower.take(record).unwrap());
+        let checks = follower.payload().integrity;
+        let audit = checks.iter().find(|check| check.name == "Source audit").unwrap();
+        assert_eq!(audit.state, IntegrityState::Flagged);
+        assert!(audit.detail.ends_with("1 kept with a finding (round 1)"), "{}", audit.detail);
+    }
+
+    #[test]
+    fn the_time_of_kernels_is_summed_by_family() {
+        let kernel = |name: &str, us: f64, launches: f64| {
+            let mut kernel = KernelProfile::named(name);
+            kernel.set("duration_us", us, ProfileSource::default());
+            kernel.set("launches", launches, ProfileSource::default());
+            kernel
+        };
+        let kernels = [
+            kernel("relu", 1.0, 4.0),
+            kernel("sgemm", 5.0, 3.0),
+            kernel("hgemm", 2.0, 1.0),
+            KernelProfile::named("softmax without a time"),
+        ];
+        let found = family_times(kernels.iter());
+        let found: Vec<_> = found.iter().map(|of| (of.family, of.kernels, of.us)).collect();
+        assert_eq!(found, [("matrix product", 2, 17.0), ("elementwise", 1, 4.0)]);
+    }
+
+    #[test]
+    fn a_turn_of_an_agent_is_a_span_of_its_own_that_names_its_log() {
+        let (_, mut records) = play(&script(&[1.3]));
+        let proposed = |record: &&mut Record| matches!(record.event, Event::Proposed { .. });
+        let n = records.iter_mut().filter(proposed).count();
+        for record in records.iter_mut().filter(proposed) {
+            if let Event::Proposed { session_log, .. } = &mut record.event {
+                *session_log = Some("log".to_owned());
+            }
+        }
+        let mut follower = Follower::default();
+        records.iter().for_each(|record| follower.take(record).unwrap());
+        let spans = follower.payload().spans;
+        let with_log = spans.iter().filter(|span| span.session_logs == ["log"]).count();
+        assert_eq!(with_log, n);
+        assert_eq!(follower.round(1).unwrap().session_logs, ["log"]);
+    }
+
+    #[test]
     fn a_single_profile_is_not_shown_as_before_and_after() {
         let mut payload = followed(&[1.3]).payload();
         let of = |round: Option<u32>| ProfileRow {
@@ -523,6 +613,7 @@ mod tests {
             cause: String::new(),
             skipped: None,
             kernels: Vec::new(),
+            families: Vec::new(),
         };
         let mut check = |profiles: &[Option<u32>], want: (Option<usize>, Option<usize>)| {
             payload.profiles = profiles.iter().map(|round| of(*round)).collect();

@@ -5,6 +5,9 @@ use crate::measurement::Gate;
 use crate::verdict::{DropReason, Verdict};
 use serde::Serialize;
 
+/// Rounds that a check names at most, the last.
+const NAMED_MAX: usize = 8;
+
 /// A check, and what it showed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IntegrityCheck {
@@ -102,15 +105,22 @@ fn audit(campaign: &Campaign) -> IntegrityCheck {
     });
     let dropped = dropped.count();
     let kept = rounds.iter().filter(|round| round.verdict.keeps() && !round.findings.is_empty());
-    let (kept, audited) = (kept.count(), rounds.iter().filter(|r| r.gate.is_some()).count());
+    let kept: Vec<String> = kept.map(|round| round.number.to_string()).collect();
+    let audited = rounds.iter().filter(|r| r.gate.is_some()).count();
     if audited == 0 {
         return check(name, IntegrityState::NotRun, "no candidate was audited yet".to_owned());
     }
-    let state = if kept > 0 { IntegrityState::Flagged } else { IntegrityState::Passed };
-    let detail = format!(
-        "{} audited, {dropped} refused or not proven, {kept} kept with a finding",
-        counted(audited, "candidate")
+    let state = if kept.is_empty() { IntegrityState::Passed } else { IntegrityState::Flagged };
+    let mut detail = format!(
+        "{} audited, {dropped} refused or not proven, {} kept with a finding",
+        counted(audited, "candidate"),
+        kept.len()
     );
+    if !kept.is_empty() {
+        let last = &kept[kept.len().saturating_sub(NAMED_MAX)..];
+        let more = if kept.len() > last.len() { "…, " } else { "" };
+        detail.push_str(&format!(" (round {more}{})", last.join(", ")));
+    }
     check(name, state, detail)
 }
 

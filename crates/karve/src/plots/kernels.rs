@@ -56,9 +56,15 @@ pub fn kernels(before: Option<&ProfileRow>, after: Option<&ProfileRow>) -> Optio
     Some(sheet.finish())
 }
 
+/// The time of all launches of a kernel, or its share.
+fn total(kernel: &ProfiledKernel) -> Option<f64> {
+    let launches = kernel.counters.get("launches").copied().unwrap_or(1.0);
+    weight(kernel).map(|(value, unit)| if unit == "us" { value * launches } else { value })
+}
+
 /// Where the time of a profile goes, as areas; none for fewer than two kernels.
 pub fn treemap(profile: &ProfileRow) -> Option<String> {
-    let timed = profile.kernels.iter().filter_map(|kernel| Some((kernel, weight(kernel)?.0)));
+    let timed = profile.kernels.iter().filter_map(|kernel| Some((kernel, total(kernel)?)));
     let mut timed: Vec<(&ProfiledKernel, f64)> = timed.take(KERNELS_MAX * 2).collect();
     timed.sort_by(|a, b| b.1.total_cmp(&a.1));
     if timed.len() < 2 {

@@ -61,6 +61,23 @@ impl Sheet {
         ));
     }
 
+    /// A ring that leads elsewhere.
+    pub(super) fn link(
+        &mut self,
+        at: (f64, f64),
+        radius: f64,
+        (color, to, about): (&str, &str, &str),
+    ) {
+        self.put(&format!(
+            "<a href=\"{}\"><circle class=\"turn\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\" \
+             stroke=\"{color}\" fill=\"#ffffff\" stroke-width=\"2\"><title>{}</title></circle></a>",
+            told(to).replace('"', "&quot;"),
+            at.0,
+            at.1,
+            told(about)
+        ));
+    }
+
     /// The picture.
     pub(super) fn finish(self) -> String {
         picture(self.width, self.height, &self.body)

@@ -42,7 +42,7 @@ pub struct CampaignWatch {
 }
 
 /// What the page of a round shows beside its payload.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RoundExtras {
     /// The change.
     pub(super) patch: String,
@@ -51,8 +51,12 @@ pub(super) struct RoundExtras {
 }
 
 /// A turn of an agent, bounded.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct ShownTurn {
+    /// What the address of its place ends with.
+    id: String,
+    /// Why there is nothing to show.
+    missing: &'static str,
     task: String,
     agent: String,
     model: Option<String>,
@@ -175,11 +179,12 @@ impl CampaignWatch {
     /// The change of a round and what its agents said; less of it among many rounds.
     pub(super) fn extras(&self, round: &RoundPayload, limits: &TurnLimits) -> RoundExtras {
         let patch = round.patch.as_ref().and_then(|hash| read_patch(&self.dir, hash).ok());
-        let turns = transcript::read_logs(&self.dir, &round.session_logs);
-        RoundExtras {
-            patch: patch.unwrap_or_default(),
-            transcript: turns.iter().map(|turn| shown(turn, limits)).collect(),
-        }
+        let turn = |log: &String| match transcript::read_turn(&self.dir, log) {
+            Ok(turn) => shown(&turn, limits),
+            Err(_) => ShownTurn::missing("Its session log is not here or cannot be read."),
+        };
+        let transcript = with_ids(round, turn);
+        RoundExtras { patch: patch.unwrap_or_default(), transcript }
     }
 
     /// The plots of the campaign and of each duel, by the name of their file.
@@ -217,6 +222,32 @@ impl CampaignWatch {
     }
 }
 
+/// What an address of the place of a turn on a page ends with.
+pub(super) fn turn_id(round: u32, log: &str) -> String {
+    let log: String = log.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
+    format!("turn-{round}-{log}")
+}
+
+fn with_ids(round: &RoundPayload, turn: impl Fn(&String) -> ShownTurn) -> Vec<ShownTurn> {
+    let id = |log: &String| turn_id(round.round.view.round, log);
+    round.session_logs.iter().map(|log| ShownTurn { id: id(log), ..turn(log) }).collect()
+}
+
+impl RoundExtras {
+    /// What a large file shows of a round.
+    pub(super) fn left_out(round: &RoundPayload) -> Self {
+        let why = "It is left out, since this file is large: see \"karve show\" with --transcript.";
+        let transcript = with_ids(round, |_| ShownTurn::missing(why));
+        Self { patch: String::new(), transcript }
+    }
+}
+
+impl ShownTurn {
+    fn missing(why: &'static str) -> Self {
+        Self { missing: why, task: "turn".to_owned(), ..Self::default() }
+    }
+}
+
 fn shown(turn: &TurnView, limits: &TurnLimits) -> ShownTurn {
     let cut = |text: &str| text.chars().take(limits.chars).collect::<String>();
     let line = |line: &crate::transcript::TranscriptLine| ShownMessage {
@@ -227,6 +258,8 @@ fn shown(turn: &TurnView, limits: &TurnLimits) -> ShownTurn {
         text: cut(&line.text),
     };
     ShownTurn {
+        id: String::new(),
+        missing: "",
         task: turn.task.clone(),
         agent: turn.name.clone().unwrap_or_else(|| turn.agent.clone()),
         model: turn.model.clone(),

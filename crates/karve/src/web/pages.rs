@@ -1,15 +1,15 @@
 //! A payload as HTML: the same parts on the live page and in the report that is one file.
 
-use super::campaigns::{CampaignWatch, RoundExtras, TurnLimits};
+use super::campaigns::{CampaignWatch, RoundExtras, TurnLimits, turn_id};
 use super::live::LiveView;
 use super::{assets, diff, guard};
-use crate::plots::{self, Plot};
+use crate::plots::{self, Plot, TurnUrl};
 use crate::reports;
 use crate::ui::gauges::time_text;
 use karve_agents::template_env::strict_environment;
 use karve_core::campaign::DuelName;
 use karve_core::chart;
-use karve_core::payload::{DuelTrace, Payload, ProfileRow, RoundPayload};
+use karve_core::payload::{DuelTrace, Payload, ProfileRow, RoundPayload, RoundRow};
 use karve_core::roles::Review;
 use karve_core::score::{figure, percent_text};
 use karve_numerics::case::CaseSet;
@@ -28,6 +28,8 @@ const DIFF_LINES_FILE: usize = 200;
 const FILE_BYTES: usize = 1_600_000;
 /// Most rounds whose pages are in a report; the others are in its table.
 const ROUNDS_IN_FILE: usize = 100;
+/// Most kept rounds at the top of a page.
+const KEPT_MAX: usize = 4;
 /// Most rows of the table of profiles.
 const PROFILES_MAX: usize = 40;
 
@@ -121,13 +123,15 @@ pub(super) fn campaign(
 ) -> Result<String> {
     let payload = watch.payload();
     let name = payload.campaign.campaign.clone();
+    let turn_url =
+        |round: u32, log: &str| format!("/c/{name}/round/{round}#{}", turn_id(round, log));
     let page = context! {
         live => live.map(|live| Serde(live.clone())),
         actions => actions == PageActions::Yes,
         others => others.to_vec(),
         live_url => format!("/c/{name}/events"),
         round_url => format!("/c/{name}/round/"),
-        ..campaign_context(watch, &payload)
+        ..campaign_context(watch, &payload, &turn_url)
     };
     render("campaign.html", page)
 }
@@ -167,7 +171,7 @@ pub fn render_file(watch: &CampaignWatch) -> Result<String> {
     let page = context! {
         round_url => "#round-",
         rounds_html => rounds,
-        ..campaign_context(watch, &payload)
+        ..campaign_context(watch, &payload, &|round, log| format!("#{}", turn_id(round, log)))
     };
     render("campaign.html", in_file(&guard::cleaned(&payload), page))
 }
@@ -203,21 +207,29 @@ fn in_file(payload: &impl serde::Serialize, page: Value) -> Value {
     }
 }
 
-fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
+fn campaign_context(watch: &CampaignWatch, payload: &Payload, turn_url: TurnUrl<'_>) -> Value {
     let campaign = watch.campaign();
     let mut pictures: BTreeMap<&str, Value> = BTreeMap::new();
     for Plot { name, svg } in plots::of_campaign(payload) {
         pictures.insert(name, picture(&svg));
     }
-    if let Some(svg) = reports::render_roofline(campaign) {
-        pictures.insert("roofline", picture(&svg));
+    let more = [
+        ("roofline", reports::render_roofline(campaign)),
+        ("timeline", plots::timeline(payload, Some(turn_url))),
+    ];
+    for (name, svg) in more {
+        pictures.extend(svg.map(|svg| (name, picture(&svg))));
     }
     let knobs: Vec<Value> = watch.knob_plots().iter().map(|svg| picture(svg)).collect();
     let (first, last) = payload.first_and_last_profile();
     let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
     let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
-    let ineffective: Vec<Value> =
-        ineffective.map(|round| Value::from(Serde(guard::cleaned(&round.view)))).collect();
+    let shown = |round: &RoundRow| Value::from(Serde(guard::cleaned(&round.view)));
+    let ineffective: Vec<Value> = ineffective.map(shown).collect();
+    // The largest gains first.
+    let mut kept: Vec<&RoundRow> =
+        payload.rounds.iter().filter(|round| round.view.verdict.starts_with("keep")).collect();
+    kept.sort_by(|a, b| b.view.ratio.unwrap_or(0.0).total_cmp(&a.view.ratio.unwrap_or(0.0)));
     let turns = payload.campaign.cost.turns.iter();
     let turns: Vec<Value> = turns
         .map(|(name, of)| context! { name => name.clone(), ..Value::from(Serde(*of)) })
@@ -245,6 +257,8 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload) -> Value {
         price => payload.campaign.cost.per_percent.as_ref().map(reports::price_of),
         verified => watch.verified().map(|(ok, text)| context! { ok, text }),
         plots => pictures,
+        kept => kept.iter().take(KEPT_MAX).map(|round| shown(round)).collect::<Vec<_>>(),
+        kept_more => kept.len().saturating_sub(KEPT_MAX),
         ineffective, turns, verdicts, knobs, sections,
     }
 }
@@ -351,7 +365,7 @@ fn round_html(
     let RoundExtras { patch, transcript } = match place {
         RoundPlace::Page => watch.extras(shown, &TurnLimits::PAGE),
         RoundPlace::File => watch.extras(shown, &TurnLimits::FILE),
-        RoundPlace::Short => RoundExtras::default(),
+        RoundPlace::Short => RoundExtras::left_out(shown),
     };
     let lines = if place == RoundPlace::Page { DIFF_LINES } else { DIFF_LINES_FILE };
     let (files, left) = diff::read(&patch, lines);

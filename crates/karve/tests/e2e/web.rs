@@ -2,6 +2,7 @@
 
 mod browser;
 mod hostile;
+mod panels;
 
 use crate::e2e::lab::{Lab, Running, wait_until};
 use browser::Browser;
@@ -201,6 +202,8 @@ fn a_browser_follows_a_campaign_and_opens_its_report_without_a_network() {
     browser.waits_for("!document.querySelector('[data-part=live]')");
     let answer = browser.value("document.querySelector('.answer').textContent");
     assert!(answer.as_str().unwrap().contains("the final duel shows"), "{answer}");
+    let kept = browser.value("document.querySelector('.kept').textContent");
+    assert!(kept.as_str().unwrap().contains("round 1, halve the work (2.000x)"), "{kept}");
     assert!(browser.value("+document.body.dataset.updates || 0").as_u64() > Some(0));
     check_page(&mut browser, &lab);
     // From the table to a round by keys, to the next one, and up again.
@@ -232,6 +235,12 @@ fn a_browser_follows_a_campaign_and_opens_its_report_without_a_network() {
         browser.opens(&format!("file://{path}"));
         let fits = "document.documentElement.scrollWidth <= innerWidth";
         assert_eq!(browser.value(fits), json!(true), "{size:?}");
+        if size.0 != 768 {
+            // Why a round was dropped is seen without moving the table.
+            let seen = "[...document.querySelectorAll('table[data-rounds] td.why')]
+                .every(td => td.textContent && td.getBoundingClientRect().right <= innerWidth)";
+            assert_eq!(browser.value(seen), json!(true), "{size:?}");
+        }
     }
     let asked = browser.requests().split_off(before);
     let elsewhere = |url: &&String| !(url.starts_with("file://") || url.starts_with("data:"));

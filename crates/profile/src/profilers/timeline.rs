@@ -11,7 +11,7 @@
 use super::gather::{ProfileNotes, WeightedKernel, exact, heaviest};
 use super::number::whole;
 use super::{ParsedProfile, ProfileParseError};
-use karve_core::profile::{KernelProfile, ProfileSource};
+use karve_core::profile::{KernelProfile, ProfileSource, TIMELINE};
 use std::collections::BTreeMap;
 
 /// The most launches, copies and calls of one timeline.
@@ -20,8 +20,6 @@ const EVENTS_MAX: usize = 5_000_000;
 const NAMES_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Shorter launches are small, in nanoseconds.
 const SMALL_NS: f64 = 10_000.0;
-/// The name under which the whole timeline is reported.
-const WHOLE: &str = "timeline";
 
 /// From when to when, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -193,7 +191,7 @@ impl<D> TimelineRecorder<D> {
     }
 
     fn timeline(&self) -> KernelProfile {
-        let mut whole = KernelProfile::named(WHOLE);
+        let mut whole = KernelProfile::named(TIMELINE);
         let mut set = |counter: &str, value: f64, quote: &str| {
             whole.set(counter, value, ProfileSource::at(self.tool, 0, quote));
         };

@@ -222,7 +222,8 @@
   // In a report all rounds are on one page.
   const step = (by) => {
     const rounds = all("article.round[id]");
-    const here = rounds.findIndex((round) => "#" + round.id === location.hash);
+    const place = document.getElementById(location.hash.slice(1));
+    const here = rounds.findIndex((round) => round.contains(place));
     const next = rounds[here < 0 ? 0 : here + by];
     if (next) location.hash = next.id;
   };
@@ -242,6 +243,16 @@
     event.preventDefault();
     keys[event.key]();
   });
+  // A link to a turn of an agent opens it; newer browsers do so themselves.
+  const reveal = () => {
+    const place = document.getElementById(location.hash.slice(1));
+    for (let box = place && place.closest("details:not([open])"); box; box = box.parentElement.closest("details:not([open])")) {
+      box.open = true;
+    }
+    if (place && place.closest("details")) place.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
   const doing = { theme: turnTheme, keys: keys["?"] };
   all("[data-do]").forEach((button) => {
     button.hidden = false;
