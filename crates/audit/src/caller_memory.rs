@@ -14,6 +14,10 @@ const ALIASES_MAX: usize = 3;
 const ELEMENTS: [&str; 3] = ["subscript_expression", "index_expression", "pointer_expression"];
 /// A function of Python.
 const PYTHON: &str = "function_definition";
+/// Several targets of Python.
+const PATTERNS: [&str; 3] = ["pattern_list", "tuple_pattern", "list_pattern"];
+/// Keys of Python whose elements are no copy.
+const PARTS: [&str; 4] = ["slice", "integer", "ellipsis", "none"];
 /// Arguments of a call.
 const ARGUMENTS: [&str; 2] = ["argument_list", "arguments"];
 /// Functions that compare arrays.
@@ -80,11 +84,18 @@ fn changed_params(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>) -> BTreeMap<
     let bound: BTreeSet<&str> =
         bound.filter(|target| file.is_bare(**target)).filter_map(|of| file.root(*of)).collect();
     let stores = function.assigned.iter().map(|(target, _)| target).chain(&function.changed);
+    let indices: BTreeSet<&str> = function
+        .assigned
+        .iter()
+        .filter(|(_, value)| is_index(tree, *value))
+        .filter_map(|(target, _)| file.root(*target))
+        .collect();
     let aliases: BTreeMap<&str, &str> = function
         .assigned
         .iter()
         .filter(|(target, _)| file.is_bare(*target))
-        .filter_map(|(target, value)| Some((file.root(*target)?, aliased(tree, *value)?)))
+        .map(|(target, value)| (target, given_to(tree, *target, *value)))
+        .filter_map(|(target, value)| Some((file.root(*target)?, aliased(tree, value?, &indices)?)))
         .collect();
     let mut changed = BTreeMap::new();
     for node in stores {
@@ -105,25 +116,58 @@ fn changed_params(file: &AnalyzedFile<'_>, flow: &FunctionFlow<'_>) -> BTreeMap<
     changed
 }
 
-/// The name whose memory a value of Python is: `x.view("i8").ravel()`, `memoryview(x)`, `x[:4]`.
-fn aliased<'t>(tree: &SyntaxTree<'t>, value: NodeIndex) -> Option<&'t str> {
+/// Whether a value of Python counts: an integer, or what a loop over `range` gives.
+fn is_index(tree: &SyntaxTree<'_>, value: NodeIndex) -> bool {
+    tree.kind(value) == "integer" || tree.child_text(value, "function") == "range"
+}
+
+/// The value that a target of Python gets a part of: `for i, row in enumerate(x)` gives it parts of
+/// `x`, and the second target of `for a, b in zip(x, y)` those of `y`.
+fn given_to(tree: &SyntaxTree<'_>, target: NodeIndex, value: NodeIndex) -> Option<NodeIndex> {
+    let last = tree.child_text(value, "function").rsplit('.').next().unwrap_or_default();
+    let pattern = tree.parent(target).filter(|up| PATTERNS.contains(&tree.kind(*up)));
+    let targets = pattern.into_iter().flat_map(|up| tree.children(up));
+    let place = targets.filter(|of| tree.kind(*of) != ",").position(|of| of == target);
+    let arguments = tree.arguments(value);
+    match last {
+        "zip" => arguments.get(place?).copied(),
+        "enumerate" => arguments.first().copied().filter(|_| place == Some(1)),
+        "nditer" => {
+            let first = *arguments.first()?;
+            let is_list = ["list", "tuple"].contains(&tree.kind(first));
+            let mut arrays =
+                tree.children(first).filter(|of| !["[", "(", ","].contains(&tree.kind(*of)));
+            if is_list { arrays.nth(place.unwrap_or(0)) } else { Some(first) }
+        }
+        _ => Some(value),
+    }
+}
+
+/// The name whose memory a value of Python is: `x.view("i8").ravel()`, `memoryview(x)`, `x[:4]`,
+/// and `x[i]` with one of the `indices`.
+fn aliased<'t>(
+    tree: &SyntaxTree<'t>,
+    value: NodeIndex,
+    indices: &BTreeSet<&str>,
+) -> Option<&'t str> {
+    let of = |value: NodeIndex| aliased(tree, value, indices);
     match tree.kind(value) {
         "identifier" => Some(tree.text(value)),
         "attribute" if is_listed("python-aliases", tree.child_text(value, "attribute")) => {
-            aliased(tree, tree.child(value, "object")?)
+            of(tree.child(value, "object")?)
         }
         "subscript" => {
             let mut keys = tree.children(value).filter(|of| tree.place(*of) == Some("subscript"));
-            let is_part = keys.any(|of| ["slice", "integer"].contains(&tree.kind(of)));
-            is_part.then(|| aliased(tree, tree.child(value, "value")?)).flatten()
+            let is_part =
+                keys.any(|of| PARTS.contains(&tree.kind(of)) || indices.contains(tree.text(of)));
+            is_part.then(|| of(tree.child(value, "value")?)).flatten()
         }
         "call" => {
             let callee = tree.child(value, "function")?;
             let last = tree.text(callee).rsplit('.').next().unwrap_or_default();
             let object = tree.child(callee, "object").filter(|_| tree.kind(callee) == "attribute");
-            let object = object.and_then(|object| aliased(tree, object));
-            let first = tree.arguments(value).first().copied();
-            let given = first.and_then(|first| aliased(tree, first));
+            let object = object.and_then(of);
+            let given = tree.arguments(value).first().copied().and_then(of);
             let of_module = object.is_none_or(|name| ["np", "numpy"].contains(&name));
             let whose = if of_module { given } else { object };
             whose.filter(|_| is_listed("python-aliases", last))

@@ -131,6 +131,13 @@ fn an_argument_that_was_not_changed_before_stays_as_it_is() {
         "part = x[2:]\n    flat = np.ravel(part)\n    flat[0] = 3.0",
         "np.bitwise_or(x, 3, x)",
         "np.copyto(x, y)",
+        "for v in np.nditer(x, op_flags=[\"readwrite\"]):\n        v[...] = 3.0",
+        "for a, b in np.nditer([y, x], op_flags=flags):\n        b[...] = a",
+        "for i, row in enumerate(x):\n        row[0] = i",
+        "for row, other in zip(x, y):\n        row[0] = 3.0",
+        "for i in range(4):\n        row = x[i]\n        row[0] = i",
+        "whole = x[...]\n    whole[0] = 3.0",
+        "left, right = np.split(x, 2)\n    left[0] = 3.0",
     ] {
         check("k.py", &kernel("pass"), &kernel(marks), true);
     }
@@ -140,6 +147,10 @@ fn an_argument_that_was_not_changed_before_stays_as_it_is() {
         "rows = x.astype(float)\n    rows[0] = 3.0",
         "out = np.empty(9)\n    np.copyto(out, x)\n    np.where(out, y, x)",
         "flat = x.ravel()\n    flat = flat + 1\n    x = flat",
+        "out = np.empty((4, 4))\n    for row, mine in zip(x, out):\n        mine[0] = row[0]",
+        "out = np.empty(4)\n    for a, b in np.nditer([x, out], None, flags):\n        b[...] = a",
+        "for i, v in enumerate(x):\n        i += 1",
+        "mask = x > 0\n    picked = x[mask]\n    picked[0] = 3.0",
     ] {
         check("k.py", &kernel("pass"), &kernel(own), false);
     }
