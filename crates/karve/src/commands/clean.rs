@@ -97,7 +97,7 @@ impl CleanArgs {
         let (repo, root) = (place.repo()?, place.root()?);
         let found = traces(&root, &repo)?;
         if let Some(remote) = &self.on {
-            return far::run(self, (place, remote), &repo, &found);
+            return far::run(self, place, remote, &repo, &found);
         }
         let chosen = self.chosen(&found)?;
         if chosen.is_empty() {

@@ -133,9 +133,19 @@ impl SlurmEngine {
 
     fn refused(&self, program: &str, said: &str) -> CommandError {
         let name = &self.config.name;
+        // A shell says this of a program that it does not find.
+        let hint = match said.contains("command not found") {
+            true => format!(
+                "set remote.{name}.host to a login node of SLURM, where \"ssh HOST {program} \
+                 --version\" works"
+            ),
+            false => {
+                format!("compare remote.{name}.args with \"sinfo\" and \"{program} --help\"")
+            }
+        };
         CommandError::environment(format!("{program} gave no allocation"))
             .cause(said.trim())
-            .hint(format!("compare remote.{name}.args with \"sinfo\" and \"{program} --help\""))
+            .hint(hint)
     }
 }
 

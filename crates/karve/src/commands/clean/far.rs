@@ -47,7 +47,8 @@ struct CopyRow {
 /// Lists copies, or removes those that are named.
 pub(super) fn run(
     args: &CleanArgs,
-    (place, remote): (&ProjectArgs, &str),
+    place: &ProjectArgs,
+    remote: &str,
     repo: &Repo,
     here: &[CampaignTrace],
 ) -> Result<()> {
@@ -124,19 +125,20 @@ fn rows(hosts: &mut [RemoteHost], own: &str, here: &[CampaignTrace]) -> Result<V
                     (RowKind::Program, format!("karve-{digest}"))
                 }
             };
+            let trace = trace_of(&copy, here);
             let row = rows.entry((kind, name.clone())).or_insert_with(|| CopyRow {
-                state: state_of(&copy, kind, here),
-                is_finished: false,
+                state: trace
+                    .map_or_else(|| described(&copy, kind), |trace| trace.name().to_owned()),
+                is_finished: matches!(trace, Some(TraceState::Finished | TraceState::Removed)),
                 is_used: false,
                 bytes: 0,
                 copies: Vec::new(),
                 name,
             });
             if copy.is_used {
-                (row.is_used, row.state) = (true, "in use".to_owned());
+                (row.is_used, row.is_finished) = (true, false);
+                row.state = "in use".to_owned();
             }
-            let is_over = ["finished", "removed"].contains(&row.state.as_str());
-            row.is_finished = kind == RowKind::Campaign && is_over;
             row.bytes += copy.bytes;
             row.copies.push((number, copy.name));
         }
@@ -144,17 +146,20 @@ fn rows(hosts: &mut [RemoteHost], own: &str, here: &[CampaignTrace]) -> Result<V
     Ok(rows.into_values().collect())
 }
 
-fn state_of(copy: &FarCopy, kind: RowKind, here: &[CampaignTrace]) -> String {
-    match &copy.name {
-        CopyName::Campaign { campaign, .. } => {
-            let trace = here.iter().find(|trace| trace.campaign == *campaign);
-            trace.map_or(TraceState::Removed, |trace| trace.state).name().to_owned()
-        }
-        CopyName::Project { .. } if kind == RowKind::Project => {
-            "this project, with its campaigns".to_owned()
-        }
-        CopyName::Project { .. } => format!("another project, {}", idle(copy.idle_s)),
-        CopyName::Program { .. } => format!("a version of karve, {}", idle(copy.idle_s)),
+/// What is known here of the campaign that a copy belongs to.
+fn trace_of(copy: &FarCopy, here: &[CampaignTrace]) -> Option<TraceState> {
+    let CopyName::Campaign { campaign, .. } = &copy.name else {
+        return None;
+    };
+    let trace = here.iter().find(|trace| trace.campaign == *campaign);
+    Some(trace.map_or(TraceState::Removed, |trace| trace.state))
+}
+
+fn described(copy: &FarCopy, kind: RowKind) -> String {
+    match kind {
+        RowKind::Program => format!("a version of karve, {}", idle(copy.idle_s)),
+        RowKind::OtherProject => format!("another project, {}", idle(copy.idle_s)),
+        RowKind::Project | RowKind::Campaign => "this project, with its campaigns".to_owned(),
     }
 }
 
