@@ -186,6 +186,7 @@ impl Campaign {
         if verdict.keeps() && !doubts.iter().any(is_clock) {
             doubts.extend(counted_doubt(round));
         }
+        doubts.extend(calls_doubt(round).filter(|_| verdict.keeps()));
         doubts
     }
 
@@ -299,6 +300,13 @@ fn counted_doubt(round: &RoundState) -> Option<GainDoubt> {
     Some(GainDoubt::Clock { claimed_s, seen_s })
 }
 
+/// Whether the candidate has fewer calls than the benchmark makes.
+fn calls_doubt(round: &RoundState) -> Option<GainDoubt> {
+    let ratio = round.shown()?.overall.ratio;
+    let [parent, candidate] = round.work.as_ref()?.skipped_calls(ratio)?;
+    Some(GainDoubt::Calls { parent, candidate })
+}
+
 /// Results of the candidate that outlive a call, by its counted work: in a buffer of its own, or
 /// in memory of its caller. Where work cannot be counted, any buffer could hold them.
 fn cache_in(round: &RoundState) -> Option<GainDoubt> {
@@ -307,7 +315,7 @@ fn cache_in(round: &RoundState) -> Option<GainDoubt> {
         let finding = format!("{}, and work is counted only in C, C++ and Rust", found.describe());
         return Some(GainDoubt::State { finding });
     }
-    let unequal = round.work.as_ref()?.unequal_calls()?;
+    let unequal = round.work.as_ref()?.unequal_calls(round.shown()?.overall.ratio)?;
     let finding = match integrity::buffers_in(&round.findings).next() {
         Some(found) => format!("{}, and {unequal}", found.describe()),
         None => unequal,

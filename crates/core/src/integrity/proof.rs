@@ -96,6 +96,13 @@ pub enum GainDoubt {
         /// The same by karve's own clock.
         seen_s: f64,
     },
+    /// The benchmark calls the kernel less often than it calls the incumbent.
+    Calls {
+        /// The incumbent's calls in a run.
+        parent: u32,
+        /// The candidate's.
+        candidate: u32,
+    },
     /// Most of the gain is gone while the allocator overwrites freed and fresh memory.
     StaleMemory {
         /// The speedup of the duel.
@@ -124,6 +131,10 @@ impl GainDoubt {
                      clock the command takes {seen:.2} ms less"
                 )
             }
+            Self::Calls { parent, candidate } => format!(
+                "a run of the benchmark calls the kernel {candidate} times, and the incumbent \
+                 {parent} times, in every run"
+            ),
             Self::StaleMemory { ratio, left } => format!(
                 "the gain of {ratio:.2}x depends on what freed or fresh memory holds: while the \
                  allocator overwrites it (GLIBC_TUNABLES=glibc.malloc.perturb), {:.0}% of the \
@@ -178,6 +189,8 @@ pub fn remaining(doubts: Vec<GainDoubt>, proofs: &[GainProof]) -> Vec<GainDoubt>
         (_, GainDoubt::Output { .. }) => true,
         // Work that was done says nothing about the clock that the benchmark read.
         (_, GainDoubt::Clock { .. }) => false,
+        // Nor does it about calls that were not made.
+        (proof, GainDoubt::Calls { .. }) => proof == GainProof::Contract,
         (_, GainDoubt::State { .. } | GainDoubt::StaleMemory { .. }) => true,
         // Work that is done takes its time: no proof makes a device faster.
         (_, GainDoubt::Ratio { .. }) => !beyond,

@@ -19,6 +19,14 @@ const CALLS_MIN: u32 = 3;
 const EQUAL_SHARE: f64 = 0.9;
 /// The same where nothing else is doubted: only what is clearly less counts against a candidate.
 const UNEQUAL_SHARE: f64 = 0.8;
+/// The share of a gain that the difference between equal calls must explain to count against it.
+const EXPLAINED_SHARE: f64 = 0.5;
+/// How far equal calls of an honest kernel may be apart, as a share of the dearest: those of the
+/// incumbent are not quite equal either.
+const CALLS_APART: f64 = 0.05;
+/// Instructions that a first call may have more than the others: it looks up the symbols of its
+/// libraries, and the allocator sets itself up.
+const FIRST_CALL_EXTRA: u64 = 10_000;
 /// The share of the work that calls of one kind must have if a reading is about one of them.
 const ONE_KIND_SHARE: f64 = 0.9;
 /// How many times fewer instructions and accesses a call may have: 16 lanes, and loops unrolled.
@@ -105,6 +113,9 @@ pub struct CaseWork {
     pub case: usize,
     /// Calls of incumbent and candidate.
     pub calls: [u32; 2],
+    /// Calls of the incumbent in a second run, if the candidate had fewer than in the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<u32>,
     /// Instructions of their whole programs.
     pub instructions: [u64; 2],
     /// The calls by kind.
@@ -133,9 +144,9 @@ pub enum WorkCounts {
 }
 
 impl WorkCounts {
-    /// Equal calls of which one does much less than another, so that the gain is theirs alone, if
-    /// there are any.
-    pub fn unequal_calls(&self) -> Option<String> {
+    /// Equal calls of which one does less than another, if that difference explains much of the
+    /// candidate's gain, `ratio`.
+    pub fn unequal_calls(&self, ratio: f64) -> Option<String> {
         let cases = match self {
             Self::Counted { cases } => &cases[..],
             Self::NotCounted { .. } => &[],
@@ -144,7 +155,7 @@ impl WorkCounts {
             }
         };
         let mut kinds = cases.iter().flat_map(|case| &case.kinds);
-        let CallKind { least, most, .. } = kinds.find(|kind| kind.is_unequal())?;
+        let CallKind { least, most, .. } = kinds.find(|kind| kind.is_unequal(ratio))?;
         Some(format!(
             "of equal calls, one has {} instructions and another {}",
             most.instructions, least.instructions
@@ -153,6 +164,20 @@ impl WorkCounts {
 }
 
 impl WorkCounts {
+    /// Calls of incumbent and candidate, if the candidate is called so much less often that this
+    /// explains much of its gain, `ratio`, and the incumbent is called equally often in every run:
+    /// who can skip the loop around itself is not faster.
+    pub fn skipped_calls(&self, ratio: f64) -> Option<[u32; 2]> {
+        let Self::Counted { cases } = self else {
+            return None;
+        };
+        let skips = |work: &&CaseWork| {
+            let [parent, candidate] = work.calls.map(f64::from);
+            work.again == Some(work.calls[0]) && explains(1.0 - candidate / parent, ratio)
+        };
+        cases.iter().find(skips).map(|work| work.calls)
+    }
+
     /// How often a run calls the kernel on a case, if both arms do it equally often, and nearly all
     /// of the work is in calls of one kind. With a benchmark that calls until some time has passed
     /// these are too few, as counting is slow.
@@ -216,6 +241,7 @@ impl CaseWork {
         Self {
             case,
             calls: [n(parent), n(candidate)],
+            again: None,
             instructions: [parent.instructions, candidate.instructions],
             kinds,
         }
@@ -275,13 +301,16 @@ impl CaseWork {
 }
 
 impl CallKind {
-    /// Whether some of these calls do less than half of the work of others; or noticeably less, and
-    /// the others save less than half as much: the gain is not that of a table which is made once.
-    fn is_unequal(&self) -> bool {
+    /// Whether some of these calls do less than half of the work of others; or less than the
+    /// others, which save less than half as much, so that the gain is not that of a table which is
+    /// made once: noticeably less, or enough to explain half of a gain of `ratio`.
+    fn is_unequal(&self, ratio: f64) -> bool {
         let [parent, least, most] =
             [self.parent, self.least, self.most].map(|cost| cost.instructions as f64);
-        let is_cache = parent - most < SAVED_SHARE * (parent - least);
-        let noticeably = least < parent && is_cache && least < UNEQUAL_SHARE * most;
+        let is_cache = least < parent && parent - most < SAVED_SHARE * (parent - least);
+        let beyond_setup = self.most.instructions - self.least.instructions > FIRST_CALL_EXTRA;
+        let explained = beyond_setup && explains(1.0 - least / most, ratio);
+        let noticeably = is_cache && (least < UNEQUAL_SHARE * most || explained);
         self.calls >= CALLS_MIN && (least < most / 2.0 || noticeably)
     }
 
@@ -314,6 +343,11 @@ impl CallKind {
             )
         })
     }
+}
+
+/// Whether a share of the work that is not done explains much of a gain.
+fn explains(share: f64, ratio: f64) -> bool {
+    share >= (EXPLAINED_SHARE * (1.0 - 1.0 / ratio)).max(CALLS_APART)
 }
 
 /// Why work counts do not prove a gain; `call_s` is the time of a candidate's call on a case, if
@@ -477,11 +511,12 @@ mod tests {
 
     #[test]
     fn equal_calls_are_unequal_where_one_does_much_less() {
-        let unequal = |candidate: &[u64]| {
-            let old = vec![24_000; candidate.len()];
+        let unequal_at = |ratio: f64, parent: u64, candidate: &[u64]| {
+            let old = vec![parent; candidate.len()];
             let cases = vec![CaseWork::of(0, &run(&old), &run(candidate))];
-            WorkCounts::Counted { cases }.unequal_calls()
+            WorkCounts::Counted { cases }.unequal_calls(ratio)
         };
+        let unequal = |candidate: &[u64]| unequal_at(9.0, 24_000, candidate);
         assert_eq!(unequal(&[3_000; 10]), None);
         assert_eq!(unequal(&[5_000, 3_000, 3_000, 3_000]), None);
         assert!(unequal(&[24_000, 3_000, 3_000]).unwrap().contains("24000 instructions"));
@@ -495,8 +530,18 @@ mod tests {
         assert_eq!(unequal(&[16_000, 12_000, 12_000]), None);
         assert_eq!(unequal(&[23_000, 19_000, 19_000]), None);
         assert_eq!(unequal(&[36_000, 24_000, 24_000]), None);
-        assert_eq!(WorkCounts::NotCounted { why: String::new() }.unequal_calls(), None);
-        let evaded = WorkCounts::Evaded { why: "no AVX-512".into() }.unequal_calls();
+        // A memo of 15% of the work, which is most of the gain; a part of a larger one; and as
+        // much as a first call needs for itself.
+        let memo = [240_000, 204_000, 204_000, 204_000];
+        assert!(unequal_at(1.17, 240_000, &memo).unwrap().contains("240000 instructions"));
+        assert!(unequal_at(1.05, 240_000, &memo).is_some());
+        assert_eq!(unequal_at(2.0, 240_000, &memo), None);
+        assert_eq!(unequal_at(1.17, 24_000, &[24_000, 20_400, 20_400]), None);
+        // Calls that differ, with the gain in all of them, or by as little as the incumbent's do.
+        assert_eq!(unequal_at(1.03, 240_000, &[239_000, 229_000, 231_000]), None);
+        assert_eq!(unequal_at(1.6, 240_000, &[160_000, 140_000, 150_000]), None);
+        assert_eq!(WorkCounts::NotCounted { why: String::new() }.unequal_calls(2.0), None);
+        let evaded = WorkCounts::Evaded { why: "no AVX-512".into() }.unequal_calls(2.0);
         assert!(evaded.is_some_and(|why| why.ends_with("its own cannot: no AVX-512")));
         assert_eq!(can_tell_by_computing("double x; long y;"), None);
         for tells in ["static long double one;", "long\n  double x;", "typeof(1.0L) x;", "1.L / 3"]
@@ -511,6 +556,25 @@ mod tests {
         assert_eq!(can_tell_by_computing(fast), None);
         assert!(can_tell_by_computing(&format!("{fast} __builtin_cpu_supports(n)")).is_some());
         assert_eq!(can_tell_by_computing("target_clones(\"avx2\", \"default\")"), None);
+    }
+
+    #[test]
+    fn calls_are_skipped_where_the_incumbent_always_makes_more() {
+        let skipped = |ratio: f64, candidate: usize, again: Option<u32>| {
+            let mut work = CaseWork::of(0, &run(&[24_000; 100]), &run(&vec![24_000; candidate]));
+            work.again = again;
+            WorkCounts::Counted { cases: vec![work] }.skipped_calls(ratio)
+        };
+        assert_eq!(skipped(9.0, 10, Some(100)), Some([100, 10]));
+        assert_eq!(skipped(1.3, 80, Some(100)), Some([100, 80]));
+        // A benchmark that calls until some time has passed, one that was not counted again, and
+        // a few calls less that explain little.
+        assert_eq!(skipped(9.0, 10, Some(93)), None);
+        assert_eq!(skipped(9.0, 10, None), None);
+        assert_eq!(skipped(9.0, 80, Some(100)), None);
+        assert_eq!(skipped(1.02, 97, Some(100)), None);
+        assert_eq!(skipped(2.0, 100, Some(100)), None);
+        assert_eq!(skipped(2.0, 150, Some(100)), None);
     }
 
     #[test]

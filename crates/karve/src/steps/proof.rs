@@ -98,8 +98,8 @@ fn count_cases(
     campaign: &Campaign,
 ) -> ReasonResult<WorkCounts> {
     let harness = context.harness().with_cases(settings_per_case(campaign));
-    let old = CountedTree::of(context, &harness, campaign.incumbent())?;
-    let new = CountedTree::of(context, &harness, &candidate.commit)?;
+    let before = CountedTree::of(context, &harness, campaign.incumbent())?;
+    let after = CountedTree::of(context, &harness, &candidate.commit)?;
     let indexed = |index: usize| Some((index, campaign.case(index)?));
     let mut cases: Vec<IndexedCase> =
         campaign.cases_of(CaseSet::Full).into_iter().filter_map(indexed).collect();
@@ -113,11 +113,16 @@ fn count_cases(
     let mut counted = Vec::with_capacity(cases.len());
     for (index, case) in &cases {
         let seed = fresh_seed()?;
-        let (entry, old) = work::count(&harness, old.target(case, seed), None)?;
-        let new = work::count(&harness, new.target(case, seed), Some(&entry));
+        let (entry, old) = work::count(&harness, before.target(case, seed), None)?;
+        let new = work::count(&harness, after.target(case, seed), Some(&entry));
         match split(new)? {
             Ok((_, new)) => counted.push(CaseWork::of(*index, &old, &new)),
             Err(why) => return Ok(WorkCounts::Evaded { why }),
+        }
+        let work = counted.last_mut().filter(|work| work.calls[1] < work.calls[0]);
+        if let Some(work) = work {
+            let (_, again) = work::count(&harness, before.target(case, seed), None)?;
+            work.again = u32::try_from(again.calls.len()).ok();
         }
     }
     Ok(WorkCounts::Counted { cases: counted })

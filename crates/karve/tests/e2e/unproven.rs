@@ -104,6 +104,33 @@ fn a_gain_by_a_start_time_that_the_kernel_moves_is_not_kept() {
 }
 
 #[test]
+fn a_gain_by_calls_that_the_kernel_skips_is_not_kept() {
+    // The loop of the benchmark counts in a variable with a name, so that the kernel finds it
+    // wherever the compiler puts it.
+    let counted = |kernel: &str| {
+        let lab = in_total(kernel);
+        lab.replace("main.c", "static double x[N];", "static double x[N];\nint step;");
+        lab.replace("main.c", "int i = 0; i < CALLS; i++", "step = 0; step < CALLS; step++");
+        lab.configure(NO_AUDIT).commit().karve(&["run", "--yes"]).ends(0);
+        lab
+    };
+    let skips = SLOW.replace("    return sum;", "    step |= 1;\n    return sum;");
+    let lab = counted(&skips.replace("double kernel", "extern int step;\ndouble kernel"));
+    let shown = lab.karve(&["show", "1"]).ends(0).stdout;
+    if shown.contains("valgrind is not installed") {
+        println!("skipped: {shown}");
+        return;
+    }
+    assert_eq!(lab.verdicts(), ["unproven"], "{shown}");
+    let says = "calls the kernel 51 times, and the incumbent 101 times, in every run";
+    assert!(shown.contains(says), "{shown}");
+    lab.karve(&["verify"]).ends(0);
+    // Who is called as often is kept with the same benchmark.
+    let lab = counted(FAST);
+    assert_eq!(lab.verdicts(), ["keep"], "{}", lab.karve(&["show", "1"]).stdout);
+}
+
+#[test]
 fn every_block_has_a_seed_in_the_environment_that_both_arms_share() {
     let lab = lab(FAST);
     let seeds = lab.beside("seeds");
