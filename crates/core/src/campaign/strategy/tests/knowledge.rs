@@ -127,6 +127,21 @@ fn what_fires_is_told_before_what_does_not_and_little_of_that() {
 }
 
 #[test]
+fn what_is_about_the_operation_is_told_before_what_gained_more_elsewhere() {
+    let shown = |id: &str, ratio: f64| KnownEntry { n_evidence: 1, ..known(id, ratio) };
+    let about = |id: &str, ratio: f64| {
+        let mut entry = shown(id, ratio);
+        entry.scope.op = vec!["matmul".into()];
+        entry
+    };
+    let list = vec![shown("a", 14.0), about("b", 1.1), about("c", 1.3), about("loses", 0.9)];
+    let campaign = proposing(&script(&[1.2]), list, &[]);
+    let reported = recall(&campaign).entries;
+    let ids: Vec<&str> = reported.iter().map(|reported| reported.id.as_str()).collect();
+    assert_eq!(ids, ["c", "b", "a"]);
+}
+
+#[test]
 fn measured_gains_come_before_claims_however_large() {
     let mut near = usable("near", 1.3, 0);
     near.triggers = vec!["l1_miss_pct > 5".into()];
