@@ -299,16 +299,21 @@ fn clip(text: &str) -> String {
     text.chars().take(TEXT_MAX).collect()
 }
 
+/// What a round says about knob values. The values that another kept change was tuned to are part
+/// of the incumbent too: their gain is what tuning added to that change.
 fn trial(round: &RoundSummary) -> Option<KnobTrial> {
     let hypothesis = round.hypothesis.as_ref()?;
-    let config = match (&round.tuned, hypothesis.sweep) {
-        (Some(tuned), true) => tuned.config.clone(),
-        _ => hypothesis.config.clone(),
+    let (config, ratio) = match &round.tuned {
+        Some(tuned) if hypothesis.sweep => (&tuned.config, round.ratio()),
+        Some(tuned) if hypothesis.config.is_empty() && round.verdict.keeps() => {
+            (&tuned.config, tuned.trend())
+        }
+        _ => (&hypothesis.config, round.ratio()),
     };
     if config.is_empty() {
         return None;
     }
-    let outcome = match (&round.verdict, round.ratio()) {
+    let outcome = match (&round.verdict, ratio) {
         (Verdict::Drop { reason: DropReason::SameArtifact | DropReason::NoChange }, _) => {
             TrialOutcome::NoEffect
         }
@@ -317,7 +322,7 @@ fn trial(round: &RoundSummary) -> Option<KnobTrial> {
         (verdict, Some(ratio)) => TrialOutcome::Measured { ratio, kept: verdict.keeps() },
         (_, None) => TrialOutcome::Failed,
     };
-    Some(KnobTrial { config, outcome })
+    Some(KnobTrial { config: config.clone(), outcome })
 }
 
 /// Where to look next, from the history alone.

@@ -10,6 +10,8 @@ use crate::testing::script::{
     CampaignScript, ScriptedAnswer, ScriptedAttempt, ScriptedIdea, idea, play, play_until,
     resume_until, script, wrong_result,
 };
+use karve_numerics::search;
+use karve_numerics::space::{Knob, KnobLocation};
 use std::collections::BTreeMap;
 
 fn case(size: u32) -> Case {
@@ -351,6 +353,40 @@ fn a_setting_that_was_fast_and_wrong_is_a_failure_and_no_gain() {
     let gate = wrong_result("small");
     round.verdict = Verdict::Drop { reason: DropReason::Gate { gate } };
     assert_eq!(trial(&round).unwrap().outcome, TrialOutcome::Failed);
+}
+
+#[test]
+fn the_next_move_starts_from_the_values_that_a_kept_change_was_tuned_to() {
+    let mut idea = about(1, 1.0, "b1", Direction::Pipeline);
+    idea.tuned = vec![1.0, 1.1, 1.2, 1.5];
+    let (campaign, _) = play(&of(vec![idea]));
+    let mut round = campaign.rounds()[0].clone();
+    assert!(round.verdict.keeps());
+    round.tuned.as_mut().unwrap().config = [("TILE".to_owned(), "32".to_owned())].into();
+    let known = trial(&round).unwrap();
+    let TrialOutcome::Measured { ratio, kept: true } = known.outcome else {
+        panic!("{:?}", known.outcome);
+    };
+    // What tuning gained, not what the change gained with it.
+    assert!((ratio - 1.5).abs() < 1e-9, "{ratio}");
+    let knob = |name: &str, values: &[&str], current: &str| Knob {
+        name: name.into(),
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+        file: "k.c".into(),
+        spot: KnobLocation::Value { line: 0 },
+        when: None,
+        current: current.into(),
+    };
+    let knobs = [knob("TILE", &["8", "16", "32"], "32"), knob("UNROLL", &["1", "2"], "1")];
+    let base = [("TILE", "8"), ("UNROLL", "1")];
+    let base = base.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let next = search::propose(&knobs, &base, std::slice::from_ref(&known), 7).unwrap();
+    let from = |name: &str| next.changes.iter().find(|(knob, ..)| knob == name).map(|c| &c.1);
+    assert!(from("TILE").is_none_or(|from| from == "32"), "{next:?}");
+    assert!(from("TILE").is_some() || next.config["TILE"] == "32", "{next:?}");
+    // A change that was not kept leaves no values behind.
+    round.verdict = Verdict::Drop { reason: DropReason::NotFaster };
+    assert_eq!(trial(&round), None);
 }
 
 #[test]
