@@ -15,9 +15,6 @@ use crate::spending::{AnswerTurns, TurnPurpose, last_usage};
 use crate::verdict::{self, Verdict};
 use karve_numerics::case::CaseSet;
 
-/// Reviews of one round at most.
-const REVIEWS_MAX: usize = 4;
-
 /// A review of a candidate by another agent, before its gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewStep {
@@ -85,7 +82,8 @@ impl Campaign {
         }
     }
 
-    /// Whether a candidate is reviewed now: once, if there is a reviewer.
+    /// Whether a candidate is reviewed now: once, if there is a reviewer. The policy's repair
+    /// attempts bound how many candidates a round has.
     pub(super) fn needs_review(
         &self,
         round: &RoundState,
@@ -102,7 +100,7 @@ impl Campaign {
             };
             due == at && charter.asks.reviewer().is_some()
         });
-        reviews && !seen && round.reviews.len() < REVIEWS_MAX
+        reviews && !seen
     }
 
     /// What comes after the last gate of a candidate with this verdict: a review, if it is due.

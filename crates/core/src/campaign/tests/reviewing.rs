@@ -67,6 +67,20 @@ fn a_doubt_has_the_change_repaired_once_and_then_the_gate_is_asked() {
 }
 
 #[test]
+fn every_version_of_a_round_is_reviewed_however_often_it_is_repaired() {
+    let mut script = reviewed(ReviewRule::Record, ReviewAdvice::Agree);
+    let mut attempts = vec![ScriptedAttempt::fails(&wrong_result("small")); 6];
+    attempts.push(ScriptedAttempt::passes());
+    edit(&mut script, 1).attempts = attempts;
+    script.charter.policy.debug_retries = 6;
+    let (campaign, log) = play(&script);
+    assert!(campaign.rounds()[0].verdict.keeps());
+    assert_eq!(campaign.rounds()[0].reviews.len(), 7);
+    let reviewed = names(&log).iter().filter(|name| **name == "reviewed").count();
+    assert_eq!(reviewed, 7);
+}
+
+#[test]
 fn a_policy_may_skip_what_a_reviewer_doubts() {
     let (campaign, log) = play(&reviewed(ReviewRule::Skip, ReviewAdvice::DowngradeToRollback));
     assert_eq!(names(&log)[..3], ["implemented", "reviewed", "settled"]);
