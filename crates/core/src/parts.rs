@@ -115,10 +115,15 @@ fn is_keyword(word: &str) -> bool {
     KEYWORDS.split_whitespace().any(|keyword| keyword == word)
 }
 
+/// How a line begins that only makes names of other files known: it belongs to what uses them.
+const IMPORTS: [&str; 4] = ["#include", "import ", "from ", "use "];
+
 /// The names of a line of code, without its comment.
 fn names_in(line: &str) -> impl Iterator<Item = String> + '_ {
     let code = line.split("//").next().unwrap_or_default();
-    let code = if code.trim_start().starts_with("# ") { "" } else { code };
+    let start = code.trim_start();
+    let is_import = IMPORTS.iter().any(|import| start.starts_with(import));
+    let code = if is_import || start.starts_with("# ") { "" } else { code };
     let names = code.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     let is_name = |name: &&str| {
         name.len() >= NAME_CHARS_MIN
@@ -222,6 +227,11 @@ mod tests {
         let unroll: (&str, &str, &[&str]) =
             ("k.h", "", &["-#define UNROLL 2", "+#define UNROLL 8", "+#undef OLD"]);
         check("larger tiles", &[tiles, unroll], 2, &["k.h"]);
+        // A header belongs to the call that needs it.
+        let header: (&str, &str, &[&str]) = ("k.c", "", &["+#include <string.h>"]);
+        let zeros: (&str, &str, &[&str]) =
+            ("k.c", "void attend(float *x)", &["-  clear(x);", "+  memset(x, 0, 64);"]);
+        check("write the zeros with memset", &[header, zeros], 1, &[]);
         // Where nothing is stated there is nothing to hold it against.
         check("something else entirely", &[tiles, flags], 2, &[]);
     }
