@@ -253,6 +253,14 @@ fn what_a_benchmark_prints_is_found_by_running_it() {
     let said = karve(&lab, &["init", "--yes"]).ends(0);
     said.complains(&["prints lines like \"distance of {case} letters: {time_us} us"]);
     assert!(!lab.read("karve.toml").contains("must print METRIC"));
+    // The same for a table.
+    let lab = Lab::of_project("cargo-plain");
+    lab.replace(bench, "for n in [", "println!(\"n,time_us\");\n    for n in [");
+    let line = "distance/{n}: {:.1} us per call (result {last})\", best * 1e6";
+    lab.replace(bench, line, "{n},{:.1}\", best * 1e6 + 0.0 * last as f64").commit();
+    let said = karve(&lab, &["init", "--yes"]).ends(0);
+    said.complains(&["The benchmark's output is read as \"csv\": time_us in us."]);
+    assert!(!lab.read("karve.toml").contains("must print METRIC"));
 }
 
 #[test]

@@ -124,11 +124,7 @@ impl Trial<'_> {
             let start = Instant::now();
             match self.attempt(proposal, &attempt, built)? {
                 Ok(()) => {
-                    if let Some(pattern) = &proposal.pattern
-                        && let Some(wish) = proposal.why.iter_mut().find(|why| *why == METRIC_WISH)
-                    {
-                        *wish = format!("The benchmark prints lines like \"{pattern}\".");
-                    }
+                    grant_wish(proposal);
                     let cases = counted(proposal.cases.len(), "case");
                     let took = start.elapsed();
                     let mut why = format!("It was run: {cases} in {:.1} s.", took.as_secs_f64());
@@ -158,6 +154,7 @@ impl Trial<'_> {
             "Nothing in the benchmark's output can be read as a time ({why}), so karve's own clock \
              measures the whole command."
         ));
+        proposal.why.retain(|why| why != METRIC_WISH);
         proposal.bench = attempt.bench;
         proposal.cases = attempt.cases;
         proposal.metric_name = WALL_TIME.to_owned();
@@ -223,4 +220,18 @@ impl Trial<'_> {
         proposal.why.push(format!("The test fails on the unchanged kernel: {why}"));
         Ok(false)
     }
+}
+
+/// Says what the benchmark prints instead of what it must print.
+fn grant_wish(proposal: &mut ConfigProposal) {
+    let Some(wish) = proposal.why.iter_mut().find(|why| *why == METRIC_WISH) else {
+        return;
+    };
+    *wish = match &proposal.pattern {
+        Some(pattern) => format!("The benchmark prints lines like \"{pattern}\"."),
+        None => format!(
+            "The benchmark's output is read as \"{}\": {} in {}.",
+            proposal.format, proposal.metric_name, proposal.metric_unit
+        ),
+    };
 }
