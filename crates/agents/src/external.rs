@@ -155,7 +155,7 @@ fn write_down(workspace: &Workspace<'_>, task: TurnTask, brief: &str, said: &str
 
 /// The error for a submission without a usable change. A slip does not cost a round: nothing is
 /// recorded, and the round keeps waiting.
-fn no_change(why: &str, step: &ImplementStep) -> CommandError {
+pub fn no_change(why: &str, step: &ImplementStep) -> CommandError {
     let message = format!("the change was not accepted, and round {} is still waiting", step.round);
     CommandError::new(ErrorKind::Negative, message)
         .cause(why)

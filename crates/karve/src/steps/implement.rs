@@ -6,6 +6,7 @@ use super::{agent_sandbox, agent_turn, agent_workspace};
 use crate::refs::variant_ref;
 use karve_agents::Implementation;
 use karve_agents::builtin::{config_of, knobs_at};
+use karve_agents::external::{EXTERNAL, no_change};
 use karve_core::agenda::ItemAction;
 use karve_core::campaign::{Campaign, Event, ImplementStep};
 use karve_core::hypothesis::Candidate;
@@ -33,8 +34,9 @@ pub(crate) fn perform(
     let (made, usage) = match implementation {
         Implementation::NotDone { why, usage } => (Err(why), usage),
         Implementation::Done { summary, usage } => {
-            let taken = take_candidate(context, step, &tree, summary, campaign);
-            (split(taken)?, usage)
+            let taken = split(take_candidate(context, step, &tree, summary, campaign))?;
+            require_change(context, step, &taken)?;
+            (taken, usage)
         }
     };
     if let (Ok(candidate), true) = (&made, step.of > 1) {
@@ -48,6 +50,28 @@ pub(crate) fn perform(
     };
     context.repos.remove(&tree)?;
     Ok(event)
+}
+
+/// A slip of an external agent does not cost a round: what has notes for its own use alone is not
+/// taken, and the round keeps waiting.
+fn require_change(
+    context: &Context,
+    step: &ImplementStep,
+    taken: &Result<Candidate, String>,
+) -> Result<()> {
+    let role = step.brief.roles.as_ref().map(|roles| roles.route.implements.as_str());
+    let is_empty = taken.as_ref().is_ok_and(|candidate| {
+        candidate.files.is_empty() && candidate.out_of_scope.is_empty() && !step.hypothesis.sweep
+    });
+    if !is_empty || context.acting.agent.called(role) != Some(EXTERNAL) {
+        return Ok(());
+    }
+    let why = format!(
+        "nothing that can be edited differs from the parent: change {}; notes of your own are \
+         kept, but are no change",
+        context.charter.editable.join(", ")
+    );
+    Err(no_change(&why, step))
 }
 
 /// What an agent left in its worktree, as a candidate, or why it is not one.

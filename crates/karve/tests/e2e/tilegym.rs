@@ -74,6 +74,10 @@ fn an_external_agent_finds_its_sandbox_again() {
     // It is there in the next round, also if nothing was handed in, and is never a change.
     propose("other tiles", "cutile-tile-size");
     leave("given-up.txt");
+    // Notes alone are no change, and cost no round.
+    let said = lab.karve(&["submit"]).ends(1);
+    said.complains(&["round 2 is still waiting", "nothing that can be edited differs", "rms_norm"]);
+    assert_eq!(lab.karve(&["next", "--json"]).ends(0).json()["turn"], "implement");
     lab.karve(&["submit", "--give-up", "no idea"]).ends(0);
     for name in ["at-first.txt", "ir.txt", "given-up.txt"] {
         assert_eq!(sandbox(name).unwrap(), name);
