@@ -6,39 +6,40 @@ use axum::http::header::{COOKIE, HOST, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 
+/// The port of an address that names none.
+const HTTP_PORT: u16 = 80;
+
 /// What becomes of a request.
 pub(super) enum Admission {
     Granted,
-    /// The address has the token.
-    WithToken,
+    /// The address has the token; this is its port.
+    WithToken {
+        port: u16,
+    },
     Refused(StatusCode, &'static str),
 }
 
-/// The secret that a browser must know, and the cookie that has it.
+/// The secret that a browser must know.
 pub(super) struct AccessToken {
     token: String,
-    /// The name of the cookie: cookies do not know ports, and a host may have several servers.
-    cookie: String,
 }
 
 impl AccessToken {
-    pub(super) fn new(token: String, port: u16) -> Self {
-        Self { token, cookie: format!("karve_token_{port}") }
+    pub(super) fn new(token: String) -> Self {
+        Self { token }
     }
 
     /// Whether a request is answered.
     pub(super) fn admission(&self, request: &Request) -> Admission {
         let headers = request.headers();
-        let host = header(headers, HOST.as_str());
-        if !host.is_some_and(is_loopback) {
+        let Some((host, port)) = loopback_host(headers) else {
             let why =
                 "this server answers only to 127.0.0.1 and localhost; use \"ssh -L\" from afar";
             return Admission::Refused(StatusCode::FORBIDDEN, why);
-        }
+        };
         let origin = header(headers, ORIGIN.as_str());
-        let own = host.map(|host| format!("http://{host}"));
-        let is_own = origin.is_none_or(|origin| Some(origin) == own.as_deref())
-            && !is_part_of_another_page(headers);
+        let own = format!("http://{host}");
+        let is_own = origin.is_none_or(|origin| origin == own) && !is_part_of_another_page(headers);
         if !is_own || request.method() == Method::POST && origin.is_none() {
             return Admission::Refused(
                 StatusCode::FORBIDDEN,
@@ -49,13 +50,14 @@ impl AccessToken {
         let query = request.uri().query().unwrap_or_default();
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         match pairs.find(|(name, _)| *name == "token") {
-            Some((_, given)) if is_token(given) => return Admission::WithToken,
+            Some((_, given)) if is_token(given) => return Admission::WithToken { port },
             Some(_) => return Admission::Refused(StatusCode::UNAUTHORIZED, "the token is wrong"),
             None => {}
         }
         let cookies = header(headers, COOKIE.as_str()).unwrap_or_default();
         let mut cookies = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-        match cookies.any(|(name, value)| name == self.cookie && is_token(value)) {
+        let own = cookie_name(port);
+        match cookies.any(|(name, value)| name == own && is_token(value)) {
             true => Admission::Granted,
             false => {
                 let why = "open the address that \"karve serve\" printed: it has the token";
@@ -66,8 +68,9 @@ impl AccessToken {
 
     /// Puts the token into a cookie, and out of the address. A redirection would not do: after a
     /// link of another site, browsers send no strict cookie until a page of this one asks.
-    pub(super) fn welcome(&self, path: &str) -> Response {
-        let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie, self.token);
+    pub(super) fn welcome(&self, path: &str, port: u16) -> Response {
+        let name = cookie_name(port);
+        let cookie = format!("{name}={}; HttpOnly; SameSite=Strict; Path=/", self.token);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.%".contains(c);
         let to = if path.starts_with("//") || !path.chars().all(is_plain) { "/" } else { path };
         let page = format!(
@@ -89,13 +92,27 @@ fn is_part_of_another_page(headers: &HeaderMap) -> bool {
     is_apart && header(headers, "sec-fetch-mode") != Some("navigate")
 }
 
-/// Whether a host header names this host: another name could lead here by a trick with DNS.
-fn is_loopback(host: &str) -> bool {
+/// The name of the cookie for pages at a port. Cookies do not know ports, and a browser may have
+/// pages of several servers open. The port is that of its address, which differs from ours behind
+/// `ssh -L`: two forwarded servers may listen on the same port of two hosts.
+fn cookie_name(port: u16) -> String {
+    format!("karve_token_{port}")
+}
+
+/// The host header and its port, if it names this host.
+fn loopback_host(headers: &HeaderMap) -> Option<(&str, u16)> {
+    let host = header(headers, HOST.as_str())?;
+    Some((host, loopback_port(host)?))
+}
+
+/// The port of a host header that names this host: another name could lead here by tricks with DNS.
+fn loopback_port(host: &str) -> Option<u16> {
     let names = ["localhost", "127.0.0.1", "[::1]"];
-    let is_port = |port: &str| {
-        port.is_empty() || port.strip_prefix(':').is_some_and(|n| n.parse::<u16>().is_ok())
-    };
-    names.iter().any(|name| host.strip_prefix(name).is_some_and(is_port))
+    let rest = names.iter().find_map(|name| host.strip_prefix(name))?;
+    match rest {
+        "" => Some(HTTP_PORT),
+        rest => rest.strip_prefix(':')?.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -104,8 +121,14 @@ mod tests {
 
     #[test]
     fn only_names_of_this_host_are_answered() {
-        for host in ["127.0.0.1:7", "localhost", "localhost:80", "[::1]:80", "127.0.0.1"] {
-            assert!(is_loopback(host), "{host}");
+        for (host, port) in [
+            ("127.0.0.1:7", 7),
+            ("localhost", 80),
+            ("localhost:9000", 9000),
+            ("[::1]:81", 81),
+            ("127.0.0.1", 80),
+        ] {
+            assert_eq!(loopback_port(host), Some(port), "{host}");
         }
         for host in [
             "evil.example",
@@ -115,8 +138,10 @@ mod tests {
             "[::2]",
             "[::1].evil.example",
             "localhost:80@evil.example",
+            "localhost:",
+            "localhost:65536",
         ] {
-            assert!(!is_loopback(host), "{host}");
+            assert_eq!(loopback_port(host), None, "{host}");
         }
     }
 }

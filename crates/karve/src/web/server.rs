@@ -74,11 +74,10 @@ pub async fn serve(
     listener: TcpListener,
     (token, actions): (String, Actions),
 ) -> Result<()> {
-    let port = listener.local_addr().context(|| "cannot get the address".to_owned())?.port();
     let hub = Arc::new(Hub {
         root,
         repo,
-        access: AccessToken::new(token, port),
+        access: AccessToken::new(token),
         actions,
         members: Mutex::default(),
         watches: Mutex::default(),
@@ -136,7 +135,7 @@ fn told(error: &CommandError) -> String {
 async fn guarded(State(hub): Shared, request: Request, next: Next) -> Response {
     let mut response = match hub.access.admission(&request) {
         Admission::Granted => next.run(request).await,
-        Admission::WithToken => hub.access.welcome(request.uri().path()),
+        Admission::WithToken { port } => hub.access.welcome(request.uri().path(), port),
         Admission::Refused(status, why) => refusal(status, why),
     };
     let headers = response.headers_mut();

@@ -114,6 +114,33 @@ fn only_a_browser_of_this_host_with_the_token_is_answered() {
 }
 
 #[test]
+fn two_servers_behind_ssh_do_not_take_each_others_place_in_a_browser() {
+    let lab = finished("gains");
+    // As a browser sees them through "ssh -L": on other ports than their own.
+    let servers = [(serve(&lab, &[]), 9000), (serve(&lab, &[]), 9001)];
+    let mut jar = std::collections::BTreeMap::new();
+    for (served, port) in &servers {
+        let host = format!("Host: localhost:{port}\r\n");
+        let (status, text) = served.asks("GET", &format!("/?token={}", served.token), &host, "");
+        assert_eq!(status, 200);
+        let set = text.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
+        assert_eq!(name, format!("karve_token_{port}"));
+        jar.insert(name.to_owned(), value.to_owned());
+    }
+    let cookies: Vec<String> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let cookies = format!("Cookie: {}\r\n", cookies.join("; "));
+    for (served, port) in &servers {
+        let ask = |port: u16| {
+            let headers = format!("Host: localhost:{port}\r\n{cookies}");
+            served.asks("GET", "/c/toy", &headers, "").0
+        };
+        assert_eq!(ask(*port), 200, "{port}");
+        assert_eq!(ask(9002), 401, "a token of another port");
+    }
+}
+
+#[test]
 fn nothing_can_be_done_unless_the_user_allows_it() {
     let lab = finished("gains");
     let served = serve(&lab, &[]);
