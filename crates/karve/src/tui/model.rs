@@ -61,8 +61,13 @@ impl WatchModel {
             is_reading: true,
             cached: None,
         };
-        // What cannot be read at all is an error, not a screen.
+        // What cannot be read at all is an error, not a screen; nor is there one without a record.
         model.take_news()?;
+        if model.n_events() == 0 {
+            let message = format!("{} has no records", model.dir.log().display());
+            return Err(CommandError::usage(message)
+                .hint("\"karve list\" shows the campaigns; \"karve run\" starts one"));
+        }
         Ok(model)
     }
 
@@ -94,6 +99,12 @@ impl WatchModel {
     fn take_news(&mut self) -> Result<bool> {
         let news = self.tail.poll(RECORDS_MAX)?;
         self.is_reading = news.more;
+        // What was read stays on the screen, as for a log that is damaged.
+        if news.records.is_empty() && (news.restarted || self.trouble.is_some()) {
+            return Err(CommandError::environment("the log was emptied")
+                .cause("the screen shows what was read before")
+                .hint("restore it from a copy; see \"karve verify\""));
+        }
         // After trouble it is read from its first record too.
         let restarted = news.restarted || news.records.first().is_some_and(|first| first.seq == 0);
         if restarted {
@@ -116,6 +127,10 @@ impl WatchModel {
                 .cause(error)
                 .hint("see \"karve verify\"")
         })
+    }
+
+    fn n_events(&self) -> u64 {
+        self.payload.events
     }
 
     pub(super) fn is_settled(&self, number: u32) -> bool {

@@ -296,3 +296,26 @@ fn a_log_that_is_gone_or_replaced_is_followed_again() {
     assert!(model.poll());
     assert!(shown(&mut model).contains("halve the work"));
 }
+
+#[test]
+fn a_log_that_was_emptied_is_named_and_what_was_read_stays() {
+    let (_root, dir) = campaign_of(&stored_log(), usize::MAX);
+    let mut model = WatchModel::open(dir.clone()).unwrap();
+    let shown = |model: &mut WatchModel| render(model, &mut WatchState::default(), LARGE, NOW_MS);
+    let first = stored_log().split_inclusive('\n').next().unwrap().to_owned();
+    // Nothing, part of a record, and nothing again.
+    for (at, text) in ["", &first[..first.len() / 2], ""].into_iter().enumerate() {
+        fs::write(dir.log(), text).unwrap();
+        assert!(model.poll(), "{at}");
+        let text = shown(&mut model);
+        assert!(text.contains("the log was emptied") && text.contains("halve the work"), "{text}");
+        assert!(!model.poll() && !model.is_reading(), "{at}: once is enough");
+    }
+    fs::write(dir.log(), stored_log().replace("halve the work", "another idea")).unwrap();
+    assert!(model.poll());
+    let text = shown(&mut model);
+    assert!(text.contains("another idea") && !text.contains("emptied"), "{text}");
+    fs::write(dir.log(), "").unwrap();
+    let error = WatchModel::open(dir).unwrap_err().to_string();
+    assert!(error.contains("has no records") && error.contains("karve list"), "{error}");
+}

@@ -31,8 +31,13 @@ impl FullScreen {
     /// Takes the terminal.
     pub fn open() -> Result<Self> {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        if !stdout().is_terminal() || dumb {
-            return Err(CommandError::usage("standard output is not a terminal to draw on")
+        let refused = match (stdout().is_terminal() && !dumb, stdin().is_terminal()) {
+            (true, true) => None,
+            (true, false) => Some("standard input is not a terminal to read keys from"),
+            (false, _) => Some("standard output is not a terminal to draw on"),
+        };
+        if let Some(why) = refused {
+            return Err(CommandError::usage(why)
                 .hint("\"karve watch --once\" prints one picture, \"karve status\" the progress"));
         }
         restore_on_panic();

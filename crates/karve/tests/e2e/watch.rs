@@ -186,6 +186,8 @@ fn it_follows_the_size_of_its_terminal_and_a_log_that_goes_and_comes() {
     let (log, gone) = (lab.campaign("events.jsonl"), lab.beside("gone"));
     fs::rename(&log, &gone).unwrap();
     watch.shows("cannot read");
+    fs::write(&log, "").unwrap();
+    watch.shows("the log was emptied");
     fs::rename(&gone, &log).unwrap();
     watch.shows("q quit");
     watch.types("g3");
@@ -209,12 +211,30 @@ fn it_ends_with_its_terminal() {
     wait_until("its end", || !process.exists());
 }
 
+/// As in `karve watch | true`: nobody reads, and it ends with a code and without a panic.
+#[track_caller]
+fn closed_pipe(lab: &Lab, args: &[&str], code: i32) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ran = lab.command(args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(code), "{said}");
+    assert!(!said.contains("panicked") && !said.contains('\u{1b}'), "{said}");
+    assert_eq!(said.contains("karve watch --once"), code == 2, "{said}");
+}
+
 #[test]
 fn without_a_terminal_it_says_what_to_use() {
     let lab = Lab::new("gains");
     lab.karve(&["watch"]).ends(2).complains(&["there is no campaign", "karve run"]);
     lab.dies("after:30");
     lab.karve(&["watch"]).ends(2).complains(&["is not a terminal", "karve watch --once"]);
+    closed_pipe(&lab, &["watch"], 2);
+    closed_pipe(&lab, &["watch", "--once"], 0);
+    if let Some(watch) = InTerminal::start(&lab, "watch </dev/null", &[]) {
+        let text = watch.ends(2);
+        assert!(text.contains("standard input is not a terminal") && !text.contains('\u{1b}'));
+    }
     let said = lab.karve(&["watch", "--once"]).ends(0);
     said.shows(&["rounds", "+  2.000x halve the work", "1 log  2 evidence"]);
     let log = lab.campaign("events.jsonl");
