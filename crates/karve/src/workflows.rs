@@ -106,7 +106,7 @@ const PRIMUS: Workflow = Workflow {
         ),
         form("logs/cost.md", "primus/cost.md", include_str!("workflows/primus/cost.md.j2")),
         form(
-            "logs/verified_ineffective.jsonl",
+            "verified_ineffective.jsonl",
             "primus/verified_ineffective.jsonl",
             include_str!("workflows/primus/verified_ineffective.jsonl.j2"),
         ),

@@ -20,7 +20,9 @@ const PROJECTS: &str = "agent/skills/**/quick_test_bench.py";
 
 /// Writes the script, if the workflow has one.
 pub(super) fn write(repo: &Repo, dir: &CampaignDir, campaign: &Campaign) -> Result<()> {
-    let Some(charter) = campaign.charter().filter(|c| c.policy.baseline_round().is_some()) else {
+    // Under a contract there is no test and no benchmark to run: `karve check` does it.
+    let has_script = |c: &&Charter| c.policy.baseline_round().is_some() && c.contract.is_none();
+    let Some(charter) = campaign.charter().filter(has_script) else {
         return Ok(());
     };
     let base = campaign.base_commit();

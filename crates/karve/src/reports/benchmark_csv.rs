@@ -51,8 +51,8 @@ struct PassColumns {
 }
 
 struct PassColumn {
-    tflops: f64,
-    stddev: f64,
+    tflops: Option<f64>,
+    stddev: Option<f64>,
     time_ms: Option<f64>,
 }
 
@@ -63,18 +63,20 @@ fn pass_columns(
     samples: &[Sample],
 ) -> PassColumns {
     let of = |pick: &dyn Fn(&Sample) -> Option<f64>, share: f64| -> Option<PassColumn> {
+        let values: Option<Vec<f64>> = samples.iter().map(pick).collect();
+        let values = values.filter(|values| !values.is_empty())?;
         let rates: Option<Vec<f64>> =
-            samples.iter().map(|sample| figures.tflops(case, pick(sample)?)).collect();
-        let rates = rates.filter(|rates| !rates.is_empty())?;
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        // Of all readings, as primus computes it, and not of a sample.
-        let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>();
-        let tflops = stats::median(&rates)?;
-        let work = figures.operations(case);
+            values.iter().map(|value| figures.tflops(case, *value)).collect();
+        let tflops = rates.as_deref().and_then(stats::median);
+        let time_of_work = figures
+            .operations(case)
+            .zip(tflops)
+            .map(|(work, tflops)| work * share / (tflops * 1e12) * 1e3);
+        let time = || figures.case_latency_ms(case, stats::median(&values)?);
         Some(PassColumn {
             tflops,
-            stddev: (variance / rates.len() as f64).sqrt(),
-            time_ms: work.map(|work| work * share / (tflops * 1e12) * 1e3),
+            stddev: rates.as_deref().map(deviation),
+            time_ms: time_of_work.or_else(time),
         })
     };
     if source.charter.metric.passes.is_some() {
@@ -91,6 +93,13 @@ fn pass_columns(
     }
 }
 
+/// The standard deviation of all readings, as primus computes it, and not of a sample.
+fn deviation(rates: &[f64]) -> f64 {
+    let n = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / n;
+    (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / n).sqrt()
+}
+
 fn row(version: &VersionReadings<'_>, case: &Case, rates: &PassColumns) -> String {
     let mut cells = vec![quoted(&case.name)];
     cells.extend(SHAPE.map(|name| match case.params.get(name) {
@@ -101,8 +110,8 @@ fn row(version: &VersionReadings<'_>, case: &Case, rates: &PassColumns) -> Strin
     }));
     cells.push(if version.passed { "PASS" } else { "FAIL" }.to_owned());
     for pass in [&rates.forward, &rates.backward] {
-        cells.push(figure(pass.as_ref().map(|pass| pass.tflops)));
-        cells.push(figure(pass.as_ref().map(|pass| pass.stddev)));
+        cells.push(figure(pass.as_ref().and_then(|pass| pass.tflops)));
+        cells.push(figure(pass.as_ref().and_then(|pass| pass.stddev)));
     }
     for pass in [&rates.forward, &rates.backward] {
         cells.push(figure(pass.as_ref().and_then(|pass| pass.time_ms)));

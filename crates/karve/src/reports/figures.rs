@@ -5,7 +5,7 @@ use super::source::ReportSource;
 use super::text::{number, typed};
 use karve_core::campaign::RoundSummary;
 use karve_core::charter::{Better, Goal};
-use karve_core::comparison::{Comparison, SpeedChange};
+use karve_core::comparison::{CaseComparison, Comparison, SpeedChange};
 use karve_core::measurement::PassRates;
 use karve_numerics::expr::{Expr, parse_expr};
 use karve_numerics::stats;
@@ -125,14 +125,17 @@ impl<'a> ReportFigures<'a> {
         Some(self.operations(case)? / (value * metric.rate_per_unit()?) * 1e3)
     }
 
-    /// The time of a round's candidate as it was measured: the geometric mean of its own medians
-    /// over the visible cases, if each was measured.
-    pub(super) fn round_latency_ms(&self, round: &RoundSummary) -> Option<f64> {
+    /// The time of a round's candidate or its parent as it was measured: the geometric mean of its
+    /// own medians in the duel over the visible cases, if each was measured.
+    pub(super) fn round_latency_ms(
+        &self,
+        round: &RoundSummary,
+        pick: fn(&CaseComparison) -> f64,
+    ) -> Option<f64> {
         let (comparison, _) = deciding(round)?;
         let visible = self.source.campaign.cases_at(round.number).into_iter();
         let of = |case: usize| comparison.cases.iter().find(|c| c.case == case);
-        let medians: Option<Vec<f64>> =
-            visible.map(|case| Some(of(case)?.candidate_median)).collect();
+        let medians: Option<Vec<f64>> = visible.map(|case| of(case).map(pick)).collect();
         self.latency_ms(stats::geometric_mean(&medians?))
     }
 

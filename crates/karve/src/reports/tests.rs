@@ -59,7 +59,7 @@ fn the_files_of_a_finished_campaign_are_as_they_were() {
         ("optimize.md", "logs/optimize.md"),
         ("performance_trend.md", "logs/performance_trend.md"),
         ("cost.md", "logs/cost.md"),
-        ("verified_ineffective.jsonl", "logs/verified_ineffective.jsonl"),
+        ("verified_ineffective.jsonl", "verified_ineffective.jsonl"),
         ("perf_results.md", "sandbox/perf_results.md"),
         ("kernel_devlog.md", "docs/kernels/matmul.md"),
         ("optimizations.md", "results/optimizations.md"),

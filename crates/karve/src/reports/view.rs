@@ -58,6 +58,15 @@ pub(super) fn campaign_page(source: &ReportSource<'_>) -> Value {
         product => campaign.lineage().product(),
         inflation => view.inflation_percent.filter(|_| measured.is_some()),
         start => with_unit(source, campaign.baseline_aggregate()),
+        // What `before` and `after` are.
+        before_from => match measured {
+            Some(_) => "original, read in the final duel",
+            None => "baseline measurement",
+        },
+        after_from => match measured {
+            Some(_) => "final, read in the final duel",
+            None => "the baseline measurement at the kept gains",
+        },
         before => with_unit(source, before),
         after => with_unit(source, after),
         by_kept_gains => with_unit(source, campaign.aggregate()),
@@ -251,6 +260,10 @@ fn setup(source: &ReportSource<'_>) -> Value {
     let cases: Vec<_> = visible.filter_map(|case| source.campaign.case(case)).collect();
     let mut dtypes: Vec<String> =
         cases.iter().filter_map(|case| case.params.get("dtype").cloned()).collect();
+    if let (true, Some(contract)) = (dtypes.is_empty(), &source.charter.contract) {
+        let floats = contract.args.iter().filter(|arg| arg.dtype.is_float());
+        dtypes.extend(floats.map(|arg| arg.dtype.name().to_owned()));
+    }
     dtypes.dedup();
     let configs = cases.iter().map(|case| {
         let params: Vec<String> = case.params.iter().map(|(n, v)| format!("{n}={v}")).collect();

@@ -92,7 +92,7 @@ fn leaves_its_files(example: &Example) {
         "logs/cost.md",
         "logs/optimize.md",
         "logs/performance_trend.md",
-        "logs/verified_ineffective.jsonl",
+        "verified_ineffective.jsonl",
         "manifest.yaml",
         "quick_test_bench.py",
         "rounds/round-1/artifacts/benchmark.csv",
@@ -220,6 +220,7 @@ const SUMMARY: &[&str] = &[
     "- Benchmark command:",
     "- Raw artifacts:",
     "- Gate:",
+    "- Readings:",
     "| Shape / label | M | N | K | Result | Forward TFLOPS | Backward TFLOPS | Delta vs current \
      best | 95% interval | Latency (ms) | SNR (dB) |",
     "### Aggregate",
@@ -262,7 +263,7 @@ fn has_rounds(example: &Example) {
                  Delta vs current best |";
     let head: &[&str] = &["# round-1: baseline", "## Hypothesis", "## Single change"];
     let end: &[&str] = &["## Next direction", "- Representative shapes:"];
-    let want = [head, results, &[table], &SUMMARY[19..], end].concat();
+    let want = [head, results, &[table], &SUMMARY[20..], end].concat();
     assert_eq!(form(&summaries[0]), want);
     in_order(
         &summaries[0],
@@ -375,6 +376,7 @@ const LOG_END: &[&str] = &[
     "- From:",
     "- Commit:",
     "- Speedup:",
+    "- Read in:",
     "## Directions to Try",
     "## Verified Ineffective Directions",
     "| Direction | Version | Failure Reason |",
@@ -418,7 +420,7 @@ fn has_log(example: &Example) {
     assert_eq!(form(&log), [LOG, &rounds, LOG_END].concat());
     let parts = [
         "- Current status: Finished: all 4 rounds are used up\n",
-        "- Aggregate score (geomean): 168.59 TFLOPS\n",
+        "- Aggregate score (geomean): 168.59 TFLOPS (baseline measurement)\n",
         "- All Check: PASS\n",
         "| 64x64x64 (small) | 285.000 | 140.000 | PASS |\n",
         "- Result: 168.59 TFLOPS -> 182.52 TFLOPS (+8.261%), 1.083x (1.083x to 1.083x) ✅\n",
@@ -427,13 +429,14 @@ fn has_log(example: &Example) {
         "❌\n- Test: PASS\n- Decision: rollback: slower on small, medium, large\n",
         "| 64x64x64 (small) | 168.59 TFLOPS | 194.81 TFLOPS | +15.549% |\n",
         "- Aggregate score: baseline 168.59 TFLOPS → current 194.81 TFLOPS (+15.549%)\n",
+        "- Read in: the final duel, original and current best interleaved\n",
         "- [ ] Split K for skinny shapes\n- [ ] Swizzle XCD order\n",
         "- [x] ~~Use 256x256 tiles for fewer loads~~ (verified in round-3)\n",
         "Use 256x256 tiles for fewer loads | round-3 | slower on small, medium, large (0.569x) |",
         "- T1 performance_target: ❌",
         "- T3 max_iterations reached: ✅ (4 of 4)\n",
         "-> Satisfied condition(s): T3 (all 4 rounds are used up)\n",
-        "- Final best aggregate score: 194.81 TFLOPS (+15.549%)\n",
+        "- Final best aggregate score: 194.81 TFLOPS (+15.549%; final, read in the final duel)\n",
         "- Total iterations: 4 (accepted: 2, rollback: 2)\n",
         "steps: Split K for skinny shapes, Swizzle XCD order, tile: not tried yet\n",
         "| Structural kernel work | K1 / K2 / K3 / K4 rounds: none |",
@@ -444,7 +447,7 @@ fn has_log(example: &Example) {
         "- Verdict: unknown — ",
     ];
     in_order(&log, &parts);
-    let lines = example.read("logs/verified_ineffective.jsonl");
+    let lines = example.read("verified_ineffective.jsonl");
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 2);
     for (line, round) in lines.iter().zip([3, 4]) {
@@ -475,12 +478,13 @@ fn has_phase_results(example: &Example) {
         (
             "validate_round2",
             "aggregate_score benchmark_csv build_ok correctness_ok decision failure_category \
-             failure_log_path failure_summary round score_vector trend_row validation_level",
+             failure_log_path failure_summary measured_by round score_vector trend_row \
+             validation_level",
         ),
         (
             "report",
-            "baseline_aggregate final_aggregate improvement_pct key_effective recommended_next \
-             termination_condition totals verified_ineffective",
+            "aggregates_from baseline_aggregate final_aggregate improvement_pct key_effective \
+             recommended_next termination_condition totals verified_ineffective",
         ),
     ] {
         let path = format!("state/phase_result/{file}.json");
@@ -489,8 +493,8 @@ fn has_phase_results(example: &Example) {
     assert_eq!(analyze["bottleneck_class"], "compute");
     assert_eq!(
         keys(&run),
-        "best_round best_score best_speedup campaign_id current_phase current_round history params \
-         rollback_streak termination_condition"
+        "best_round best_score best_score_from best_speedup campaign_id current_phase \
+         current_round history params rollback_streak termination_condition"
     );
     let optimize = read("state/phase_result/optimize_round2.json");
     assert_eq!(

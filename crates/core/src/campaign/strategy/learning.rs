@@ -2,7 +2,7 @@
 
 use super::relations::{in_kernel, is_contained, other_ways};
 use crate::campaign::{Campaign, RoundPhase, RoundState, RoundSummary};
-use crate::charter::Better;
+use crate::charter::{Better, Metric};
 use crate::comparison::Comparison;
 use crate::hypothesis::{Direction, Hypothesis};
 use crate::integrity::has_ghost;
@@ -266,6 +266,16 @@ fn plain(name: &str) -> String {
     text.trim_matches('-').chars().take(60).collect()
 }
 
+/// The name of a metric with its unit, unless the name ends with it: figures without are no use
+/// elsewhere.
+fn with_unit(metric: &Metric) -> String {
+    let (name, unit) = (&metric.name, &metric.unit);
+    match unit.is_empty() || name.to_lowercase().ends_with(&unit.to_lowercase()) {
+        true => name.clone(),
+        false => format!("{name}_{unit}"),
+    }
+}
+
 fn evidence(
     campaign: &Campaign,
     round: &RoundState,
@@ -291,7 +301,7 @@ fn evidence(
     let before = medians(&|case| case.parent_median);
     let after = medians(&|case| case.candidate_median);
     Some(Evidence {
-        metric: charter.metric.name.clone(),
+        metric: with_unit(&charter.metric),
         before,
         after,
         ratio: overall.map_or(if same { 1.0 } else { 0.0 }, |overall| overall.ratio),

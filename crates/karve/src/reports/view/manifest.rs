@@ -43,7 +43,10 @@ pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
         bench => command(&commands.bench),
         quick_bench => given(&commands.quick_bench).or_else(|| {
             let script = charter.policy.baseline_round();
-            script.map(|_| "python ${CAMPAIGN_DIR}/quick_test_bench.py".to_owned())
+            script.map(|_| match charter.contract {
+                Some(_) => "karve check".to_owned(),
+                None => "python ${CAMPAIGN_DIR}/quick_test_bench.py".to_owned(),
+            })
         }),
         quick_test => given(&commands.quick_test),
         profile => given(&commands.profile),

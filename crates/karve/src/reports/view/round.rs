@@ -306,6 +306,9 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     context! {
         gate => gate.map(|gate| source.line(&gate.describe(), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
+        correct => gate.is_some_and(|gate| {
+            gate.passed() || matches!(gate, Gate::SlowerElsewhere { .. })
+        }),
         comparison => decided.map(|(comparison, set)| context! {
             set,
             ..comparison_page(source, figures, comparison)
@@ -334,7 +337,8 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
                 round.ratio().and_then(|ratio| source.campaign.aggregate_at(before * ratio)),
             ),
         },
-        latency_ms => figures.round_latency_ms(round),
+        latency_ms => figures.round_latency_ms(round, |case| case.candidate_median),
+        parent_ms => figures.round_latency_ms(round, |case| case.parent_median),
         speed => figures.speed(source.campaign.aggregate_at(before), aggregate),
     }
 }
@@ -452,27 +456,29 @@ fn gate_status(gate: &Gate) -> &'static str {
     }
 }
 
-/// Whether the idea was measured without a gain; a failed build or run is not a measurement.
+/// Whether the direction was implemented, judged and rolled back, as primus lists it: without a
+/// gain, too little to decide, or wrong. The reason says which.
 fn is_ineffective(verdict: &Verdict) -> bool {
     match verdict {
-        Verdict::Keep { .. } | Verdict::KeepGated { .. } | Verdict::Undecided { .. } => false,
+        Verdict::Keep { .. } | Verdict::KeepGated { .. } => false,
+        Verdict::Undecided { .. } => true,
         Verdict::Drop { reason } => match reason {
             DropReason::NotFaster
             | DropReason::Regressed { .. }
             | DropReason::LayoutLuck { .. }
             | DropReason::SlowCalls { .. }
-            | DropReason::SameArtifact => true,
+            | DropReason::SameArtifact
+            | DropReason::ClocksDisagree { .. }
+            | DropReason::Unproven { .. }
+            | DropReason::Downgraded { .. } => true,
+            DropReason::Gate { gate } => !matches!(gate, Gate::OutOfScope { .. }),
+            // Nothing was judged.
             DropReason::NoCandidate { .. }
             | DropReason::NoChange
             | DropReason::AlreadyTried { .. }
-            | DropReason::Gate { .. }
-            | DropReason::ClocksDisagree { .. }
-            | DropReason::Unproven { .. }
+            | DropReason::RoundTimeUp
             // The incumbent was not what it seemed; the idea may be a good one.
-            | DropReason::Inflated(_)
-            // It was faster.
-            | DropReason::Downgraded { .. }
-            | DropReason::RoundTimeUp => false,
+            | DropReason::Inflated(_) => false,
         },
     }
 }
