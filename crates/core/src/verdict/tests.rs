@@ -83,6 +83,7 @@ fn no_change_is_dropped_by_every_preset() {
 fn the_presets_treat_a_small_gain_as_their_systems_do() {
     check(Preset::Strict, &[1.013], &Verdict::Drop { reason: DropReason::NotFaster });
     check(Preset::Primus, &[1.015], &keep(&[KeepNote::SmallGain]));
+    check(Preset::Primus, &[1.005], &Verdict::Drop { reason: DropReason::NotFaster });
     check(Preset::Tilegym, &[1.013], &keep(&[KeepNote::SmallGain]));
     check(Preset::Trtllm, &[1.013], &keep(&[KeepNote::SmallGain]));
 }

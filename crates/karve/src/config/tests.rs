@@ -83,6 +83,7 @@ fn the_full_file_gives_the_expected_target_and_commands() {
     assert_eq!((charter.target.clone(), asked), (target, None));
     assert_eq!(charter.editable, texts(&["kernel.c", "flags.mk"]));
     assert_eq!(charter.commands.build.as_deref(), Some("make -s"));
+    assert_eq!(charter.commands.test, "./build/test {case} {seed}");
     assert_eq!(charter.commands.bench, "./build/bench {case} {seed} > {out}");
     assert_eq!(charter.commands.quick_test.as_deref(), Some("./build/test {case} 1"));
     assert_eq!(charter.commands.artifacts, texts(&["build/kernel.o"]));

@@ -53,6 +53,28 @@ fn every_tool_that_is_named_is_one_of_the_servers() {
     }
 }
 
+#[test]
+fn sub_agents_are_started_with_the_prompts_of_hyper_mla() {
+    let mut seen = 0;
+    for tool in InstallTarget::value_variants() {
+        let all = texts(*tool).into_iter();
+        let named = |path: &str| path.contains("karve-optimize") && !path.contains("agents/");
+        for (path, text) in all.filter(|(path, _)| named(path)) {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for part in [
+                "Profile <kernel> <version> at <cases>. Answer in the form of",
+                "`karve messages hyper-mla/profile`",
+                "Create <kernel> <new version> from <current version> in <language>.",
+                "`karve messages hyper-mla/summary`",
+            ] {
+                assert!(text.contains(part), "{path}: no {part} in {text}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
 /// The commands in a text: code spans that start with karve.
 fn commands(text: &str) -> Vec<Vec<&str>> {
     let spans = text.split('`').skip(1).step_by(2);

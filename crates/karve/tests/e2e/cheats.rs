@@ -89,6 +89,8 @@ fn a_cache_on_inputs_is_dropped_before_it_is_built() {
         "fast.py:3: identity-cache (forbidden)",
     ]);
     lab.karve(&["report"]).ends(0).shows(&["Verdict: rolled back", "not measured"]);
+    // What only works in a benchmark is no lesson.
+    assert!(!lab.path(".karve/tips").exists());
     lab.karve(&["verify"]).ends(0);
 }
 
