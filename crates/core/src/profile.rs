@@ -27,6 +27,9 @@ pub const KERNELS_MAX: usize = 32;
 /// The name of what stands for a whole timeline among kernels.
 pub const TIMELINE: &str = "timeline";
 
+/// The name of what stands for a whole program.
+pub const PROGRAM: &str = "the whole program";
+
 /// How deep to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

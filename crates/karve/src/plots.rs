@@ -10,6 +10,7 @@ mod kernels;
 mod lineage;
 mod sheet;
 mod stacked;
+mod ticks;
 mod timeline;
 mod trend;
 

@@ -31,11 +31,8 @@ pub(crate) mod vectors;
 pub mod work;
 
 use editable::EditableFiles;
-use karve_core::profile::KernelProfile;
+use karve_core::profile::{KernelProfile, PROGRAM};
 use std::fmt::{self, Display};
-
-/// The name under which a whole program is reported.
-const PROGRAM: &str = "the whole program";
 
 /// How many lines at the start of an output are searched for the name of its tool.
 const SNIFF_LINES: usize = 5_000;

@@ -1,6 +1,7 @@
 //! One duel: how its evidence grew, what each block showed, and the readings of both arms.
 
 use super::GRAY;
+use super::ticks::ratio_ticks;
 use karve_core::chart::{COLORS, Chart, Stroke};
 use karve_core::comparison::Estimate;
 use karve_core::payload::DuelTrace;
@@ -65,9 +66,9 @@ pub fn pairs(trace: &DuelTrace) -> Option<String> {
     let high = logs.iter().copied().fold(0.0, f64::max).min(widest) + 0.1 * widest;
     let title = "Speedup of each block (above 1: the candidate is faster)";
     let mut chart = Chart::new(title, (0.0, logs.len().max(8) as f64), (low, high));
-    let ticks = (0..=5).map(|k| low + (high - low) * f64::from(k) / 5.0);
-    let ticks = ticks.map(|y| (y, format!("{:.3}x", y.exp())));
-    chart.axes("blocks", "speedup (log scale)", &ticks.collect::<Vec<_>>());
+    let ticks = ratio_ticks(low.exp(), high.exp()).into_iter();
+    let ticks: Vec<(f64, String)> = ticks.map(|(ratio, text)| (ratio.ln(), text)).collect();
+    chart.axes("blocks", "speedup (log scale)", &ticks);
     if let (Some(from), Some(to)) = (estimate.low, estimate.high) {
         chart.band(from.ln(), to.ln(), COLORS[0]);
     }
@@ -112,7 +113,8 @@ pub fn ecdf(trace: &DuelTrace) -> Option<String> {
         let n = values.len() as f64;
         let steps = values.iter().enumerate().filter(|(_, value)| **value <= high);
         let steps = steps.map(|(k, value)| (*value, (k + 1) as f64 / n));
-        chart.line(&thinned(steps.collect()), color, Stroke::Solid);
+        let first = values.first().map(|value| (*value, 0.0));
+        chart.line(&thinned(first.into_iter().chain(steps).collect()), color, Stroke::Solid);
         chart.legend(name, color, Stroke::Solid);
     }
     Some(chart.finish())

@@ -3,10 +3,10 @@
 
 use super::GRAY;
 use super::sheet::{Sheet, told};
+use super::ticks::ratio_ticks;
 use karve_core::chart::{COLORS, Shape};
 use karve_core::comparison::{CaseComparison, Comparison, SpeedChange};
 use karve_core::payload::{CaseLabel, Payload};
-use karve_core::score::factor_text;
 use karve_numerics::case::CaseSet;
 
 /// The most cases of a plot.
@@ -35,9 +35,8 @@ pub fn forest(payload: &Payload, shown: &Comparison, title: &str) -> Option<Stri
     let bottom = TOP + ROW * (cases.len() as f64 + 1.0);
     let one = across(0.0);
     sheet.line((one, TOP - 6.0), (one, bottom), "class=\"axis\" stroke=\"#333333\"");
-    for k in 0..=4 {
-        let ln = low + (high - low) * f64::from(k) / 4.0;
-        sheet.text((across(ln), bottom + 16.0), "middle", &factor_text(ln.exp()));
+    for (ratio, text) in ratio_ticks(low.exp(), high.exp()) {
+        sheet.text((across(ratio.ln()), bottom + 16.0), "middle", &text);
     }
     for (row, case) in cases.iter().enumerate() {
         let y = TOP + ROW * row as f64 + ROW / 2.0;

@@ -4,6 +4,7 @@ use super::GRAY;
 use super::sheet::Sheet;
 use karve_core::chart::COLORS;
 use karve_core::payload::{ProfileRow, ProfiledKernel};
+use karve_core::profile::PROGRAM;
 use karve_core::score::figure;
 
 /// The most kernels of a plot.
@@ -19,9 +20,13 @@ fn weight(kernel: &ProfiledKernel) -> Option<(f64, &'static str)> {
     of("duration_us").map(|us| (us, "us")).or_else(|| of("share_pct").map(|pct| (pct, "%")))
 }
 
-/// The longest kernels, before and after; none if no profile has times.
+/// The longest kernels, before and after; none if no profile has times. A whole program is none of
+/// them: how long a profiled run takes says little about its kernel.
 pub fn kernels(before: Option<&ProfileRow>, after: Option<&ProfileRow>) -> Option<String> {
-    let all = |row: Option<&ProfileRow>| row.map_or(Vec::new(), |row| row.kernels.clone());
+    let is_kernel = |kernel: &&ProfiledKernel| kernel.name != PROGRAM;
+    let all = |row: Option<&ProfileRow>| -> Vec<ProfiledKernel> {
+        row.map_or(Vec::new(), |row| row.kernels.iter().filter(is_kernel).cloned().collect())
+    };
     let (first, last) = (all(before), all(after));
     let mut names: Vec<String> = Vec::new();
     for kernel in first.iter().chain(&last).filter(|kernel| weight(kernel).is_some()) {
@@ -93,4 +98,34 @@ pub fn treemap(profile: &ProfileRow) -> Option<String> {
         left -= value;
     }
     Some(sheet.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_whole_program_is_no_kernel() {
+        let row = |names: &[&str]| {
+            let counters = BTreeMap::from([("duration_us".to_owned(), 5.0)]);
+            let kernel = |name: &&str| ProfiledKernel {
+                name: (*name).to_owned(),
+                editable: true,
+                counters: counters.clone(),
+            };
+            ProfileRow {
+                round: None,
+                commit: String::new(),
+                bottleneck: "memory",
+                cause: String::new(),
+                skipped: None,
+                kernels: names.iter().map(kernel).collect(),
+                families: Vec::new(),
+            }
+        };
+        assert_eq!(kernels(Some(&row(&[PROGRAM])), Some(&row(&[PROGRAM]))), None);
+        let drawn = kernels(Some(&row(&[PROGRAM, "gemm"])), None).unwrap();
+        assert!(drawn.contains("gemm") && !drawn.contains(PROGRAM), "{drawn}");
+    }
 }

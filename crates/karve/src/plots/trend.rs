@@ -2,6 +2,7 @@
 //! test shows between equals, and the limit of the device.
 
 use super::sheet::told;
+use super::ticks::ratio_ticks;
 use super::{GRAY, color_of};
 use karve_core::campaign::ControlKind;
 use karve_core::chart::{COLORS, Chart, Shape, Stroke};
@@ -9,8 +10,6 @@ use karve_core::comparison::Estimate;
 use karve_core::payload::{Payload, TrendRow};
 use karve_core::score::factor_text;
 
-/// How many ticks the vertical axis has, at most.
-const TICKS_MAX: i32 = 8;
 /// A limit farther away than this many times the best is named, not drawn.
 const LIMIT_FAR: f64 = 4.0;
 /// The color of baselines.
@@ -45,7 +44,9 @@ pub(super) fn trend(payload: &Payload) -> Option<String> {
     let high = limit.map_or(best, |limit| best.max(log(limit))) + 0.03;
     let title = "Speedup over the original, with 95% intervals";
     let mut chart = Chart::new(title, (0.0, end + 0.5), (low, high));
-    chart.axes("round", "speedup (log scale)", &ticks(low, high));
+    let ticks = ratio_ticks(10_f64.powf(low), 10_f64.powf(high)).into_iter();
+    let ticks: Vec<(f64, String)> = ticks.map(|(ratio, text)| (log(ratio), text)).collect();
+    chart.axes("round", "speedup (log scale)", &ticks);
     aa_band(&mut chart, payload);
     chart.level(0.0, GRAY, "original");
     for (name, ratio) in &baselines {
@@ -118,35 +119,9 @@ fn aa_band(chart: &mut Chart, payload: &Payload) {
     }
 }
 
-/// Round values (1, 2, 5, 10, …) between two logarithms.
-fn ticks(low: f64, high: f64) -> Vec<(f64, String)> {
-    let decades = (low.floor() as i32)..=(high.ceil() as i32);
-    let steps: &[f64] = match high - low {
-        range if range > 4.0 => &[1.0],
-        range if range > 0.6 => &[1.0, 2.0, 5.0],
-        _ => &[1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0, 9.0],
-    };
-    let every = (high - low).ceil() as i32 / TICKS_MAX + 1;
-    let decades = decades.filter(|decade| decade % every == 0);
-    let values =
-        decades.flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
-    let shown = |value: f64| factor_text(value).replace(".00x", "x").replace(".0x", "x");
-    let logs = values.map(|value| (value.log10(), shown(value)));
-    logs.filter(|(at, _)| (low..=high).contains(at)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_and_few_for_small_and_large_gains() {
-        for (low, high) in [(-0.03, 0.13), (-0.1, 0.5), (-0.5, 2.3), (-1.0, 3.9), (-3.0, 30.0)] {
-            let ticks = ticks(low, high);
-            assert!((2..=14).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
-            assert!(ticks.iter().any(|(at, _)| *at == 0.0), "{ticks:?}");
-        }
-    }
 
     #[test]
     fn an_open_interval_ends_at_the_estimate() {
