@@ -107,7 +107,13 @@ pub fn percent_text(percent: f64) -> String {
     if percent > 100.0 {
         return factor_text(1.0 + percent / 100.0);
     }
-    let text = format!("{percent:.2}");
+    share_text(percent / 100.0)
+}
+
+/// A share as a percentage without needless zeros. It may be above 1: a limit that was measured
+/// while others kept the machine busy is too low.
+pub fn share_text(share: f64) -> String {
+    let text = format!("{:.2}", 100.0 * share);
     let text = text.trim_end_matches('0').trim_end_matches('.');
     format!("{text}%")
 }
@@ -207,6 +213,14 @@ mod tests {
         assert_eq!(stats::median(&scores), Some(695.0));
         let (_, deviation) = stats::mean_and_deviation(&scores).unwrap();
         assert!((deviation - 2.27).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn a_large_gain_is_a_factor_and_a_large_share_is_not() {
+        assert_eq!(percent_text(128.4), "2.28x");
+        assert_eq!(percent_text(53.5), "53.5%");
+        assert_eq!(share_text(1.284), "128.4%");
+        assert_eq!(share_text(0.0033), "0.33%");
     }
 
     #[test]

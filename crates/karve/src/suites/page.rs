@@ -1,7 +1,7 @@
 //! The page of a suite as Markdown.
 
 use super::{SuitePage, SuiteRow, TaskFigures, TaskState};
-use karve_core::score::{figure, percent_text};
+use karve_core::score::{figure, share_text};
 use karve_os::text::safe;
 
 /// Characters of a reason in the table.
@@ -78,7 +78,7 @@ fn line(row: &SuiteRow) -> String {
         baselines_text(figures),
         of(figures.ours),
         speedup_text(figures),
-        figures.share.map_or_else(none, |share| percent_text(100.0 * share)),
+        figures.share.map_or_else(none, share_text),
         figures.sol.map_or_else(none, |sol| format!("{sol:.3}")),
         figures.rounds,
         figures.kept,

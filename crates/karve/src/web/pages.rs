@@ -11,7 +11,7 @@ use karve_core::campaign::DuelName;
 use karve_core::chart;
 use karve_core::payload::{DuelTrace, Payload, ProfileRow, RoundPayload, RoundRow};
 use karve_core::roles::Review;
-use karve_core::score::{figure, percent_text};
+use karve_core::score::{figure, share_text};
 use karve_numerics::case::CaseSet;
 use karve_numerics::stats;
 use karve_os::error::{CommandError, ErrorKind, Result};
@@ -58,7 +58,7 @@ fn environment() -> Environment<'static> {
         move |value: &Value, shown: fn(f64) -> String| number(value).map_or("–".to_owned(), shown);
     environment.add_filter("ratio", move |value: Value| of(&value, |v| format!("{v:.3}x")));
     environment.add_filter("fig", move |value: Value| of(&value, figure));
-    environment.add_filter("percent", move |v: Value| of(&v, |v| percent_text(v * 100.0)));
+    environment.add_filter("percent", move |value: Value| of(&value, share_text));
     environment.add_filter("secs", move |value: Value| of(&value, time_text));
     environment.add_filter("evidence", move |value: Value| of(&value, short_evidence));
     environment.add_filter("interval", |value: Value| interval(&value));

@@ -31,12 +31,14 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio_stream::Stream;
 
 /// How often logs are looked at for a page that is open.
 const PACE: Duration = Duration::from_millis(250);
+/// How long a page is the same for all who ask for it in the same state of a campaign.
+const PAGE_AGE: Duration = Duration::from_secs(1);
 /// Open pages that are updated at the same time.
 const STREAMS_MAX: usize = 64;
 /// Bytes of a form.
@@ -55,6 +57,14 @@ pub enum Actions {
     Allowed,
 }
 
+/// The page of a campaign that was rendered last: at each change, all that are open ask for it.
+struct RenderedPage {
+    /// What the page depends on.
+    state: String,
+    at: Instant,
+    html: String,
+}
+
 struct Hub {
     root: PathBuf,
     repo: Option<Repo>,
@@ -64,6 +74,7 @@ struct Hub {
     members: Mutex<BTreeMap<String, bool>>,
     watches: Mutex<BTreeMap<String, Arc<Mutex<CampaignWatch>>>>,
     streams: Arc<tokio::sync::Semaphore>,
+    rendered: Mutex<Option<RenderedPage>>,
 }
 
 type Shared = State<Arc<Hub>>;
@@ -82,6 +93,7 @@ pub async fn serve(
         members: Mutex::default(),
         watches: Mutex::default(),
         streams: Arc::new(tokio::sync::Semaphore::new(STREAMS_MAX)),
+        rendered: Mutex::default(),
     });
     let app = Router::new()
         .route("/", get(overview))
@@ -195,6 +207,13 @@ impl Hub {
         locked(&watch).refresh()?;
         Ok(Some(watch))
     }
+
+    /// The page that was just rendered for this state.
+    fn rendered(&self, state: &str) -> Option<String> {
+        let rendered = locked(&self.rendered);
+        let page = rendered.as_ref()?;
+        (page.state == state && page.at.elapsed() < PAGE_AGE).then(|| page.html.clone())
+    }
 }
 
 /// Runs what reads files and renders where it may take its time.
@@ -251,18 +270,27 @@ fn row(watch: &CampaignWatch) -> Value {
 
 async fn campaign(State(hub): Shared, UrlPath(name): UrlPath<String>) -> Response {
     in_background(move || {
+        // From before the log is read, so that a page is never older than its state.
+        let state = fingerprint(&hub, Some(&name));
         let Some(watch) = hub.watch(&name)? else {
             return Ok(None);
         };
         let watch = locked(&watch);
+        let live = live::view(&watch);
+        let state = format!("{name} {state} {live:?}");
+        if let Some(page) = hub.rendered(&state) {
+            return Ok(Some(html(page)));
+        }
         let actions = match hub.actions {
             Actions::Allowed => PageActions::Yes,
             Actions::ReadOnly => PageActions::No,
         };
         let others = hub.dirs()?.into_iter().map(|dir| dir.name()).filter(|other| *other != name);
         let others: Vec<String> = others.take(OTHERS_MAX).collect();
-        let live = live::view(&watch);
-        pages::campaign(&watch, live.as_ref(), actions, &others).map(|page| Some(html(page)))
+        let page = pages::campaign(&watch, live.as_ref(), actions, &others)?;
+        let rendered = RenderedPage { state, at: Instant::now(), html: page.clone() };
+        *locked(&hub.rendered) = Some(rendered);
+        Ok(Some(html(page)))
     })
     .await
 }
@@ -390,6 +418,7 @@ fn fingerprint(hub: &Hub, name: Option<&str>) -> String {
         format!("{}-{written}-{output}-{}", size(dir.log()), &note[..8])
     };
     match name {
+        Some(name) if config::campaign_name(name).is_err() => String::new(),
         Some(name) => of(&CampaignDir::new(&hub.root, name)),
         None => hub.dirs().unwrap_or_default().iter().map(of).collect::<Vec<_>>().join(" "),
     }

@@ -301,13 +301,18 @@
   const dot = (isLive) => { one("#live-dot").hidden = !isLive; };
   const close = () => { if (source) source.close(); source = null; dot(false); };
   const isOver = () => !one("[data-part=live]") && !one("[data-part=overview]");
+  // A page that takes long to make is asked for less often: a campaign needs its host.
+  const rests = 2;
   const update = async () => {
     if (busy) { again = true; return; }
     busy = true;
+    const begun = performance.now();
     try { await reload(); } catch { /* the server ended; the page stays */ }
-    busy = false;
     if (isOver()) close();
-    if (again) { again = false; update(); }
+    setTimeout(() => {
+      busy = false;
+      if (again) { again = false; update(); }
+    }, rests * (performance.now() - begun));
   };
   const listen = () => {
     if (!live || source || document.hidden || isOver() || typeof EventSource === "undefined") return;
