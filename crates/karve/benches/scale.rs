@@ -9,7 +9,9 @@
 //!
 //! `cargo bench --bench scale -- --quick` does the same with fewer rounds, and only shows the
 //! share: a campaign of a few rounds is mostly its start. `-- --pages` measures the pages of 1,000
-//! rounds on 8 cases instead (`-- --pages --quick`: of 200).
+//! rounds on 8 cases instead (`-- --pages --quick`: of 200): their size, how soon they open, in a
+//! Chromium too where there is one, how smoothly they scroll, and how soon 20 of them are told of
+//! a change.
 
 #[path = "scale/pages.rs"]
 mod pages;
