@@ -65,6 +65,13 @@ impl Browser {
     /// Asks the browser for something.
     #[track_caller]
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Value {
+        let mut answer = self.answer(method, params);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The answer of the browser, which may be an error.
+    fn answer(&mut self, method: &str, params: &Value) -> Value {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": params});
         if let Some(session) = &self.session {
@@ -78,10 +85,9 @@ impl Browser {
             let n = self.from.read_until(0, &mut bytes).unwrap();
             assert!(n > 0, "the browser ended");
             bytes.pop();
-            let mut answer: Value = serde_json::from_slice(&bytes).unwrap();
+            let answer: Value = serde_json::from_slice(&bytes).unwrap();
             if answer["id"] == self.calls {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].take();
+                return answer;
             }
             self.told.push(answer);
         }
@@ -90,17 +96,23 @@ impl Browser {
     /// What an expression has as its value in the page.
     #[track_caller]
     pub(crate) fn value(&mut self, expression: &str) -> Value {
-        let wish = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let answer = self.call("Runtime.evaluate", &wish);
+        let answer = self.call("Runtime.evaluate", &evaluation(expression));
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true, also across pages: while one takes the place of another,
+    /// the browser answers with an error.
     #[track_caller]
     pub(crate) fn waits_for(&mut self, expression: &str) {
         let start = Instant::now();
-        while self.value(expression) != json!(true) {
+        loop {
+            let answer = self.answer("Runtime.evaluate", &evaluation(expression));
+            let result = &answer["result"];
+            assert!(result["exceptionDetails"].is_null(), "{expression}: {answer}");
+            if result["result"]["value"] == json!(true) {
+                return;
+            }
             assert!(start.elapsed() < PATIENCE, "never: {expression}\n{:#?}", self.problems());
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -164,4 +176,9 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What evaluates an expression in the page.
+fn evaluation(expression: &str) -> Value {
+    json!({"expression": expression, "returnByValue": true, "awaitPromise": true})
 }
