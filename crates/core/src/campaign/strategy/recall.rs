@@ -125,9 +125,8 @@ pub fn recall(campaign: &Campaign) -> LibraryRecall {
                 foretells.insert(known.id.clone(), predicted_by(trigger));
             }
             TriggerResult::Unknown if known.n_evidence > 0 => {
-                let is_of_op = promise > 0.0 && !known.scope.op.is_empty();
-                let first = if is_of_op { NAMES_OP_RANK } else { 0.0 };
-                unfired.push((first + rank, brief_entry(known, shown_in(known), expected)));
+                let rank = rank + first_of_op(known, promise);
+                unfired.push((rank, brief_entry(known, shown_in(known), expected)));
             }
             TriggerResult::No | TriggerResult::Unknown => {}
         }
@@ -260,6 +259,14 @@ fn weight(fires: &TriggerResult, promise: f64) -> f64 {
         TriggerResult::Yes(_) => 1.5,
         TriggerResult::Unknown => 1.0,
         TriggerResult::No => 0.5,
+    }
+}
+
+/// What puts a promise about this operation before those of other operations.
+fn first_of_op(known: &KnownEntry, promise: f64) -> f64 {
+    match promise > 0.0 && !known.scope.op.is_empty() {
+        true => NAMES_OP_RANK,
+        false => 0.0,
     }
 }
 
