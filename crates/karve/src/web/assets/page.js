@@ -249,7 +249,10 @@
     for (let box = place && place.closest("details:not([open])"); box; box = box.parentElement.closest("details:not([open])")) {
       box.open = true;
     }
-    if (place && place.closest("details")) place.scrollIntoView();
+    if (!place || !place.closest("details")) return;
+    place.scrollIntoView();
+    // Parts above it that come into view get their real height a frame later.
+    requestAnimationFrame(() => requestAnimationFrame(() => place.scrollIntoView()));
   };
   addEventListener("hashchange", reveal);
   reveal();

@@ -7,6 +7,7 @@ use crate::e2e::lab::{Lab, source};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 /// A campaign of two rounds, whose profile shows two kernels.
 fn profiled() -> Lab {
@@ -80,12 +81,22 @@ const SHOWN: &str = "(() => { const at = document.querySelector(':target');
     const text = at.closest('details').innerText;
     return top >= 0 && top < innerHeight && text.includes('brief'); })()";
 
+/// Clicks the first ring once it stays where it is: parts of a page get their real height when
+/// they come into view.
 fn clicks_a_ring(browser: &mut Browser) {
-    browser.value("document.querySelector('circle.turn').scrollIntoView({block: 'center'})");
-    let place = browser.value(
-        "(() => { const box = document.querySelector('circle.turn').getBoundingClientRect();
-         return [box.x + box.width / 2, box.y + box.height / 2]; })()",
-    );
+    let mut place = Value::Null;
+    for _ in 0..100 {
+        browser.value("document.querySelector('circle.turn').scrollIntoView({block: 'center'})");
+        std::thread::sleep(Duration::from_millis(100));
+        let now = browser.value(
+            "(() => { const box = document.querySelector('circle.turn').getBoundingClientRect();
+             return [box.x + box.width / 2, box.y + box.height / 2]; })()",
+        );
+        if now == place {
+            break;
+        }
+        place = now;
+    }
     for kind in ["mousePressed", "mouseReleased"] {
         let press = json!({"type": kind, "x": place[0], "y": place[1], "button": "left",
             "clickCount": 1});
