@@ -12,7 +12,8 @@ use crate::ui::style::{Tone, color, toned};
 use crate::{checks, session, ui};
 use karve_agents::config::AgentLaunch;
 use karve_agents::{api, builtin, cli, command};
-use karve_core::charter::{Charter, SandboxMode};
+use karve_core::charter::{Charter, EXTERNAL, SandboxMode};
+use karve_core::policy::ProfileWhen;
 use karve_harness::commands::Harness;
 use karve_harness::git::Repo;
 use karve_harness::scratch::{ScratchDir, ScratchKind};
@@ -314,6 +315,26 @@ fn examine_tools(loaded: &LoadedConfig, stop: &StopFlag, findings: &mut DoctorRe
     }
 }
 
+/// What the policy or the agent asks of the project.
+fn examine_workflow(charter: &Charter, findings: &mut DoctorReport) {
+    if charter.policy.profile_when == ProfileWhen::EveryRound && charter.commands.profile.is_none()
+    {
+        let preset = charter.policy.preset.name();
+        let detail = format!("{preset} profiles every round, and nothing says how");
+        let hint = "set commands.profile = \"auto\" in karve.toml";
+        findings.add(FindingLevel::Note, "profile", detail, Some(hint));
+    }
+    if charter.agent == EXTERNAL {
+        let detail = "the changes come from you, or from an agent that calls karve";
+        findings.add(
+            FindingLevel::Note,
+            NO_IDEAS,
+            detail,
+            Some("\"karve next --yes\" shows what to do"),
+        );
+    }
+}
+
 fn examine_repo(
     place: &ProjectArgs,
     repo: &Repo,
@@ -336,6 +357,7 @@ fn examine_repo(
     if let Err(error) = checks::check_baselines(repo, head.oid(), charter) {
         findings.failed_by("baselines", &error);
     }
+    examine_workflow(charter, findings);
     let knobs = builtin::knobs_at(repo, head.oid().as_str(), &charter.editable, &charter.knobs);
     match knobs {
         Ok(knobs) if knobs.is_empty() && charter.agent == "builtin" => {

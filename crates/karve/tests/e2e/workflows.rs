@@ -594,3 +594,18 @@ fn the_parts_of_a_kept_bundle_are_measured_one_by_one() {
         is_tidy(&lab);
     }
 }
+
+#[test]
+fn the_doctor_says_what_a_workflow_needs_and_who_makes_the_changes() {
+    let lab = Lab::new("noop");
+    lab.replace("karve.toml", "name = \"script\"", "name = \"external\"");
+    lab.replace("karve.toml", "[policy]\n", "[policy]\npreset = \"hyper-mla\"\n");
+    lab.commit();
+    let wants = "hyper-mla profiles every round, and nothing says how";
+    let said = lab.karve(&["doctor"]).ends(0);
+    said.shows(&[wants, "commands.profile", "next: \"karve next --yes\""]);
+    lab.replace("karve.toml", "[commands]", "[commands]\nprofile = \"auto\"");
+    lab.commit();
+    let said = lab.karve(&["doctor"]).ends(0);
+    assert!(!said.stdout.contains(wants), "{said:#?}");
+}
