@@ -379,7 +379,10 @@ fn the_task_of_a_change_keeps_its_form() {
     let read = parse(form("hyper-mla/task").unwrap(), task).unwrap();
     assert_eq!((&read["from"], &read["to"]), (&"v2".into(), &"v3".into()));
     assert_eq!(read["bottleneck"], "dram\nmemory-bound\ndram_pct 88\nregisters 168");
-    assert!(read["optimizations"][0].as_str().unwrap().contains("library entry e-3"));
+    let optimization = read["optimizations"][0].as_str().unwrap();
+    assert!(optimization.contains("library entry e-3"), "{optimization}");
+    // The planned steps are part of the task.
+    assert!(text.contains("hypothesis.steps says"), "{text}");
     assert_eq!(read["constraints"][0], "registers: at most 128 per thread (168 now)");
 }
 

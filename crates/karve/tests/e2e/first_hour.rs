@@ -197,7 +197,9 @@ fn gains(lab: &Lab, file: &str, from: &str, to: &str) {
     let turn = submitted(lab, file, from, to).ends(0).json();
     assert_eq!(turn["last"]["verdict"], "keep", "{turn}");
     karve(lab, &["run", "--yes", "--rounds", "1"]).ends(0);
-    karve(lab, &["report"]).ends(0).shows(&["Strength of the tests: the tests killed "]);
+    karve(lab, &["report"])
+        .ends(0)
+        .shows(&["Mutation check before the baseline: the tests killed "]);
     karve(lab, &["apply", "--branch", "faster"]).ends(0);
     assert!(lab.git(&["show", &format!("faster:{file}")]).contains(to.trim()));
 }

@@ -18,6 +18,8 @@ pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
     let text = |text: &String| text.clone();
     let command = |command: &String| bounded(command, COMMAND_MAX);
     let given = |given: &Option<String>| given.as_ref().map(command);
+    // Under a contract karve calls the kernel itself.
+    let needed = |given: &String| (!given.is_empty()).then(|| command(given));
     let texts = |all: &[String]| all.iter().map(text).collect::<Vec<_>>();
     let visible = charter.visible_cases().into_iter();
     let shapes = visible.filter_map(|case| source.campaign.case(case));
@@ -39,8 +41,8 @@ pub(in crate::reports) fn manifest_page(source: &ReportSource<'_>) -> Value {
         quick => quick.iter().map(|case| source.case(*case)).collect::<Vec<_>>(),
         editable => texts(&charter.editable),
         build => given(&commands.build),
-        test => command(&commands.test),
-        bench => command(&commands.bench),
+        test => needed(&commands.test),
+        bench => needed(&commands.bench),
         quick_bench => given(&commands.quick_bench).or_else(|| {
             let script = charter.policy.baseline_round();
             script.map(|_| match charter.contract {

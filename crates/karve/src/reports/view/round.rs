@@ -153,6 +153,11 @@ pub(super) fn details(source: &ReportSource<'_>, round: &RoundSummary) -> Value 
     }
 }
 
+/// Whether the results of a candidate are right, though it may be too slow somewhere.
+fn is_correct(gate: &Gate) -> bool {
+    gate.passed() || matches!(gate, Gate::SlowerElsewhere { .. })
+}
+
 /// What kind of failure a gate saw.
 fn failure_category(gate: &Gate) -> Option<FailureCategory> {
     match gate {
@@ -306,9 +311,7 @@ fn results(source: &ReportSource<'_>, figures: &ReportFigures<'_>, round: &Round
     context! {
         gate => gate.map(|gate| source.line(&gate.describe(), CELL_MAX)),
         passed => gate.is_some_and(Gate::passed),
-        correct => gate.is_some_and(|gate| {
-            gate.passed() || matches!(gate, Gate::SlowerElsewhere { .. })
-        }),
+        correct => gate.is_some_and(is_correct),
         comparison => decided.map(|(comparison, set)| context! {
             set,
             ..comparison_page(source, figures, comparison)
@@ -480,5 +483,38 @@ fn is_ineffective(verdict: &Verdict) -> bool {
             // The incumbent was not what it seemed; the idea may be a good one.
             | DropReason::Inflated(_) => false,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verdict_is_a_decision_of_the_coordinator() {
+        let keep = Verdict::Keep { notes: Vec::new() };
+        let drop = Verdict::Drop { reason: DropReason::NotFaster };
+        assert_eq!(decision(&keep), "USE");
+        assert_eq!(decision(&Verdict::Undecided { blocks: 60 }), "EVALUATE");
+        assert_eq!(decision(&drop), "SKIP");
+    }
+
+    #[test]
+    fn every_gate_says_what_failed_and_whether_results_were_right() {
+        let excerpt = String::new;
+        let wrong =
+            |category| Gate::WrongResult { case: "small".into(), category, excerpt: excerpt() };
+        let link = Gate::BuildFailed { category: FailureCategory::BuildLink, excerpt: excerpt() };
+        let slow = Gate::SlowerElsewhere { why: "3x slower on M=7".into() };
+        let shown = |gate: &Gate| (failure_category(gate), is_correct(gate));
+        assert_eq!(shown(&Gate::Passed), (None, true));
+        assert_eq!(shown(&link), (Some(FailureCategory::BuildLink), false));
+        for category in [FailureCategory::RuntimeAssert, FailureCategory::SnrFail] {
+            assert_eq!(shown(&wrong(category)), (Some(category), false));
+        }
+        // Right, but not kept.
+        assert_eq!(shown(&slow), (Some(FailureCategory::BenchRegression), true));
+        let dishonest = Gate::Dishonest { why: "it reads a clock".into() };
+        assert_eq!(shown(&dishonest), (Some(FailureCategory::Other), false));
     }
 }
