@@ -199,7 +199,7 @@ impl KernelProfile {
         Self { name: name.chars().take(QUOTE_CHARS).collect(), ..Self::default() }
     }
 
-    /// Whether it stands for a whole timeline, and is no kernel.
+    /// Whether it stands for a whole timeline, and is not a kernel.
     pub fn is_timeline(&self) -> bool {
         self.name == TIMELINE
     }

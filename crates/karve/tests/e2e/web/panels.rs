@@ -116,7 +116,7 @@ fn the_time_of_each_family_of_kernels_is_on_the_page_of_a_campaign() {
     assert!(profiles.len() >= 2, "{profiles:?}");
     let families = profiles[0]["families"].as_array().unwrap();
     assert_eq!(families[0]["family"], "matrix product");
-    // The trace as a whole is no kernel.
+    // The trace as a whole is not a kernel.
     let names = profiles[0]["kernels"].as_array().unwrap();
     assert_eq!(names.len(), 2, "{names:?}");
     let all: f64 = families.iter().map(|family| family["us"].as_f64().unwrap()).sum();
