@@ -266,6 +266,13 @@ fn only_the_exact_tag_is_ended() {
 #[test]
 fn a_command_dies_with_karve_and_its_orphans_are_found_by_the_tag() {
     let dir = tempfile::tempdir().unwrap();
+    // A new child of this process belongs to the only command that runs here, and that may be one
+    // of another test. So there are two.
+    let done = dir.path().join("done");
+    let wait = format!("echo > begun; until [ -e '{}' ]; do sleep 0.05; done", done.display());
+    let other = Command::shell(&wait, dir.path()).limit(Duration::from_secs(300));
+    let other = thread::spawn(move || run_now(&other));
+    wait_until("the start of the other command", || dir.path().join("begun").exists());
     let mut karve = start("process::inner_run_until_killed", dir.path());
     let pid_in = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap_or_default();
     let written = || pid_in("main").ends_with('\n') && pid_in("orphan").ends_with('\n');
@@ -276,6 +283,8 @@ fn a_command_dies_with_karve_and_its_orphans_are_found_by_the_tag() {
     assert!(lives(&pid_in("orphan")), "it has left the session");
     assert_eq!(end_tagged(dir.path().to_str().unwrap()), 1);
     assert!(!lives(&pid_in("orphan")));
+    fs::write(done, "").unwrap();
+    other.join().unwrap();
 }
 
 #[test]
