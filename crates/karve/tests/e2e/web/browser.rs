@@ -113,7 +113,10 @@ impl Browser {
             if result["result"]["value"] == json!(true) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "never: {expression}\n{:#?}", self.problems());
+            if start.elapsed() > PATIENCE {
+                let page = self.answer("Runtime.evaluate", &evaluation("location.href"));
+                assert!(page.is_null(), "never: {expression}\non {page}\n{:#?}", self.problems());
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
