@@ -247,6 +247,12 @@ impl CaseWork {
         }
     }
 
+    /// Whether the incumbent must be counted again: fewer calls say something only if it always has
+    /// as many.
+    pub fn needs_second_count(&self) -> bool {
+        self.calls[1] < self.calls[0]
+    }
+
     /// Why these counts do not show that the candidate did the work.
     fn objection(&self, call_s: Option<f64>) -> Option<String> {
         let [parent, candidate] = self.calls;

@@ -71,7 +71,7 @@ struct DoctorReport {
     stop: StopFlag,
 }
 
-/// The check that finds nothing for the built-in strategy.
+/// The check that says that karve has nothing to try by itself.
 const NO_IDEAS: &str = "strategy";
 const NO_KNOBS: &str =
     "the built-in strategy finds no knobs to tune; it applies library entries where they fit";

@@ -119,8 +119,7 @@ fn count_cases(
             Ok((_, new)) => counted.push(CaseWork::of(*index, &old, &new)),
             Err(why) => return Ok(WorkCounts::Evaded { why }),
         }
-        let work = counted.last_mut().filter(|work| work.calls[1] < work.calls[0]);
-        if let Some(work) = work {
+        if let Some(work) = counted.last_mut().filter(|work| work.needs_second_count()) {
             let (_, again) = work::count(&harness, before.target(case, seed), None)?;
             work.again = u32::try_from(again.calls.len()).ok();
         }

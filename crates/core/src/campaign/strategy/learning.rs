@@ -268,7 +268,7 @@ fn plain(name: &str) -> String {
 
 /// The name of a metric with its unit, unless the name ends with it: figures without are no use
 /// elsewhere.
-fn with_unit(metric: &Metric) -> String {
+fn name_with_unit(metric: &Metric) -> String {
     let (name, unit) = (&metric.name, &metric.unit);
     match unit.is_empty() || name.to_lowercase().ends_with(&unit.to_lowercase()) {
         true => name.clone(),
@@ -301,7 +301,7 @@ fn evidence(
     let before = medians(&|case| case.parent_median);
     let after = medians(&|case| case.candidate_median);
     Some(Evidence {
-        metric: with_unit(&charter.metric),
+        metric: name_with_unit(&charter.metric),
         before,
         after,
         ratio: overall.map_or(if same { 1.0 } else { 0.0 }, |overall| overall.ratio),
