@@ -4,11 +4,13 @@
 //! differ in how evidence is gathered: every one decides by the exact sequential test of
 //! `stats`, so that none of them can be fooled by noise.
 
+mod playbook;
 mod presets;
 
 use crate::hypothesis::ChangePart;
 use crate::ladder::LadderRule;
 use crate::variants::BEST_OF_MAX;
+pub use playbook::PlaybookRule;
 use presets::{hyper_mla, primus, strict, tilegym, trtllm};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,10 @@ pub struct Policy {
     pub full_when: FullWhen,
     /// When the parent is profiled.
     pub profile_when: ProfileWhen,
+    /// Whether the ladder has a kernel profiled again that was profiled as deeply before, as older
+    /// logs say.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub profile_again: bool,
     /// Whether the first round waits for the A/A test and the first profile.
     #[serde(default, skip_serializing_if = "FirstVerdict::is_after_checks")]
     pub first_verdict: FirstVerdict,
@@ -87,6 +93,15 @@ pub struct Policy {
     pub bundles: BundleRule,
 }
 
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
+fn is_yes(is: &bool) -> bool {
+    *is
+}
+
 /// What happens to a change with more parts than a round may have, some of which its hypothesis
 /// does not state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,31 +120,6 @@ impl BundleRule {
     #[allow(clippy::trivially_copy_pass_by_ref)] // Required by serde.
     fn is_record(&self) -> bool {
         *self == Self::Record
-    }
-}
-
-/// How a kernel is classified by its operations per byte, and which letters of a playbook come
-/// first in each class.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlaybookRule {
-    /// Below this it is memory-bound.
-    pub memory_below: f64,
-    /// Above this it is compute-bound.
-    pub compute_above: f64,
-    /// The order for memory-bound kernels.
-    pub memory: String,
-    /// The order for compute-bound kernels.
-    pub compute: String,
-}
-
-impl PlaybookRule {
-    fn is_sound(&self) -> bool {
-        let letters = |order: &str| order.chars().all(|letter| letter.is_ascii_uppercase());
-        let is_ordered = 0.0 < self.memory_below && self.memory_below <= self.compute_above;
-        is_ordered
-            && self.compute_above.is_finite()
-            && letters(&self.memory)
-            && letters(&self.compute)
     }
 }
 

@@ -31,7 +31,7 @@ pub const TIMELINE: &str = "timeline";
 pub const PROGRAM: &str = "the whole program";
 
 /// How deep to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileDepth {
     /// The usual first look.

@@ -42,7 +42,11 @@ impl Campaign {
             Some(round) => round.verdict.keeps() || self.profile().is_none(),
             None => !self.proposes_unseen(charter),
         };
-        let escalated = self.profile_depth() != ProfileDepth::Light;
+        let depth = self.profile_depth();
+        // A second look at the same kernel, as deep as the last one, shows nothing new.
+        let is_known =
+            self.profile().is_some_and(|p| p.commit == self.incumbent() && p.depth >= depth);
+        let escalated = depth != ProfileDepth::Light && (charter.policy.profile_again || !is_known);
         match charter.policy.profile_when {
             ProfileWhen::EveryRound => true,
             ProfileWhen::OnChange => first || changed || escalated,

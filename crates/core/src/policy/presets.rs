@@ -37,6 +37,7 @@ pub(super) fn strict() -> Policy {
         },
         full_when: FullWhen::Always,
         profile_when: ProfileWhen::OnChange,
+        profile_again: false,
         first_verdict: FirstVerdict::AtOnce,
         stop: vec![
             StopRule::TargetMet,

@@ -9,7 +9,7 @@
 use super::batch_timing::BatchTiming;
 use karve_core::charter::{Metric, OwnClock};
 use karve_core::measurement::{FirstArm, PairTurns, Sample, SlowTurns, TurnTimes};
-use karve_numerics::contract::Contract;
+use karve_numerics::contract::{CacheState, Contract, DeviceTiming, LaunchMode};
 use karve_numerics::stats;
 use std::time::Duration;
 
@@ -60,6 +60,11 @@ const ON_DEVICE: ProcessLife = ProcessLife {
     pairs: 2,
 };
 
+/// For kernels of a few microseconds, from graphs or in the cache of a device. What one process is
+/// given there makes up to 2% of their time, so a decision needs more of them.
+const SHORT_ON_DEVICE: ProcessLife =
+    ProcessLife { start: Duration::from_millis(25), blocks: 24, pairs: 4, ..ON_DEVICE };
+
 /// An aged process has lived this many times longer than usual when its block begins; aging both
 /// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
 /// device at most this long.
@@ -82,8 +87,11 @@ pub(super) struct BlockCost {
 impl BlockCost {
     /// For the kernels of a contract.
     pub(super) fn new(contract: &Contract) -> Self {
-        let life = if contract.is_on_device() { ON_DEVICE } else { ON_HOST };
-        Self::with(life)
+        Self::with(match contract.timing {
+            _ if !contract.is_on_device() => ON_HOST,
+            DeviceTiming { launch: LaunchMode::Stream, cache: CacheState::Cold } => ON_DEVICE,
+            DeviceTiming { .. } => SHORT_ON_DEVICE,
+        })
     }
 
     fn with(life: ProcessLife) -> Self {
@@ -292,6 +300,9 @@ mod tests {
         let mut on_device = BlockCost::with(ON_DEVICE);
         on_device.started(Duration::from_millis(200));
         assert_eq!(on_device.blocks(), 40);
+        let mut short = BlockCost::with(SHORT_ON_DEVICE);
+        short.started(Duration::from_millis(400));
+        assert_eq!((short.blocks(), short.process_pairs()), (16, 4));
     }
 
     #[test]

@@ -453,11 +453,12 @@ fn slots_of(contract: &Contract, layout: &CallLayout, calls: u32) -> u32 {
     calls.saturating_add(spare).min(fit)
 }
 
-/// Bytes that all slots together may have, so that they stay in the cache of a device: half of it,
-/// if the contract wants a warm one.
+/// Bytes that all slots together may have, so that they stay in the cache of a device, if the
+/// contract wants a warm one: a quarter of it, since each half of the cache may hold all of them,
+/// and kernels have outputs of their own.
 fn cached_bytes(contract: &Contract, stage: Option<&SharedStage>) -> GpuResult<u64> {
     match (stage, contract.timing.cache) {
-        (Some(stage), CacheState::Warm) => Ok(stage.here()?.gpu().cache_bytes()? / 2),
+        (Some(stage), CacheState::Warm) => Ok(stage.here()?.gpu().cache_bytes()? / 4),
         _ => Ok(u64::MAX),
     }
 }

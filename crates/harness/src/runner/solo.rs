@@ -214,7 +214,7 @@ fn run(
     arm.run_batch_with(&slots, BatchExtra { spin_ns: 0, cover_ns: cover.as_nanos() as u64 })
 }
 
-/// What a batch of one call costs.
+/// What a batch costs.
 struct CallCosts {
     handover: Duration,
     call: Duration,
@@ -224,24 +224,26 @@ struct CallCosts {
 
 /// How long handing over a batch takes with the kernel of a tree, and how long one call takes.
 pub fn handover(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<(Duration, Duration)> {
-    call_costs(terms, tree, case).map(|costs| (costs.handover, costs.call))
+    call_costs(terms, tree, case, 1).map(|costs| (costs.handover, costs.call))
 }
 
-fn call_costs(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<CallCosts> {
-    let mut solo = SoloKernel::start(terms, tree, vec![(case.clone(), 1)])?;
+/// What handing over a batch costs, and each of its calls.
+fn call_costs(terms: &RunnerSetup, tree: &Path, case: &Case, calls: u32) -> GateResult<CallCosts> {
+    let mut solo = SoloKernel::start(terms, tree, vec![(case.clone(), calls)])?;
     solo.face(0)?;
+    let calls = solo.buffers.n_slots().min(calls).max(1);
     let affinity = solo.affinity.clone();
     let _seated = affinity.hold();
     let mut turns = Vec::new();
     for _ in 0..PROBES {
-        turns.push(on_case(solo.batch(1), case)?);
+        turns.push(on_case(solo.batch(calls), case)?);
     }
     let handover = on_case(solo.handover(), case)?;
     let call = |turn: &BatchTiming| match terms.contract.modules.device {
-        None => turn.wall.saturating_sub(handover),
-        Some(_) => turn.work(),
+        None => turn.wall.saturating_sub(handover) / calls,
+        Some(_) => turn.work() / calls,
     };
-    let launch = |turn: &BatchTiming| Duration::from_nanos(turn.worker_timing.launch_ns);
+    let launch = |turn: &BatchTiming| Duration::from_nanos(turn.worker_timing.launch_ns) / calls;
     Ok(CallCosts {
         handover,
         call: turns.iter().map(call).min().unwrap_or_default(),
@@ -251,16 +253,26 @@ fn call_costs(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<CallC
 
 /// Calls in one batch, so that handing it over costs at most a hundredth of it.
 pub fn calls_for(terms: &RunnerSetup, tree: &Path, case: &Case) -> GateResult<u32> {
-    let costs = call_costs(terms, tree, case)?;
-    let calls = match terms.contract.modules.device {
-        None => costs.handover.div_duration_f64(costs.call) / HANDOVER_SHARE,
-        // What hand-over takes is seen by the clock of the device.
-        Some(_) => {
-            let launched = LAUNCH_MAX.div_duration_f64(costs.launch);
-            DEVICE_TURN_MIN.div_duration_f64(costs.call).min(launched)
-        }
-    };
-    Ok((calls.ceil() as u32).clamp(1, CALLS_MAX))
+    let costs = call_costs(terms, tree, case, 1)?;
+    if !terms.contract.is_on_device() {
+        let calls = costs.handover.div_duration_f64(costs.call) / HANDOVER_SHARE;
+        return Ok(whole_calls(calls));
+    }
+    match device_calls(&costs) {
+        // A call alone takes longer to launch than one of many.
+        calls if calls > 1 => Ok(device_calls(&call_costs(terms, tree, case, calls)?)),
+        calls => Ok(calls),
+    }
+}
+
+/// Calls in one batch on a device, where its clock sees what handing over takes.
+fn device_calls(costs: &CallCosts) -> u32 {
+    let launched = LAUNCH_MAX.div_duration_f64(costs.launch);
+    whole_calls(DEVICE_TURN_MIN.div_duration_f64(costs.call).min(launched))
+}
+
+fn whole_calls(calls: f64) -> u32 {
+    (calls.ceil() as u32).clamp(1, CALLS_MAX)
 }
 
 /// A reading of the kernel of a tree on a case: a batch of this many calls.

@@ -558,6 +558,26 @@ fn the_parent_is_profiled_when_it_changed_or_the_ladder_asks() {
 }
 
 #[test]
+fn a_kernel_is_profiled_once_at_each_depth_unless_an_older_log_says_otherwise() {
+    let mut script = script(&[1.3, 0.9, 0.9, 0.9, 0.9, 0.9]);
+    script.charter.commands.profile = Some("./profile".into());
+    script.charter.policy.first_verdict = FirstVerdict::AfterChecks;
+    script.charter.limits.rounds = 6;
+    let mut check = |profiles_again: bool, want: &[u32]| {
+        script.charter.policy.profile_again = profiles_again;
+        let (campaign, log) = play(&script);
+        let round = |record: &Record| match &record.event {
+            Event::Profiled { round, .. } => Some(*round),
+            _ => None,
+        };
+        let seen: Vec<u32> = log.iter().filter_map(round).collect();
+        assert_eq!((campaign.rounds().len(), &seen[..]), (6, want));
+    };
+    check(false, &[1, 2, 4, 5]);
+    check(true, &[1, 2, 4, 5, 6]);
+}
+
+#[test]
 fn a_kept_candidate_goes_on_under_its_final_commit() {
     let script = script(&[1.3, 1.6]);
     let settles = |step: &Step| matches!(step, Step::Settle { round: 1, .. });
