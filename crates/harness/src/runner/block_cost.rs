@@ -63,7 +63,7 @@ const ON_DEVICE: ProcessLife = ProcessLife {
 /// For kernels of a few microseconds, from graphs or in the cache of a device. What one process is
 /// given there makes up to 2% of their time, so a decision needs more of them.
 const SHORT_ON_DEVICE: ProcessLife =
-    ProcessLife { start: Duration::from_millis(25), blocks: 24, pairs: 4, ..ON_DEVICE };
+    ProcessLife { start: Duration::from_millis(15), blocks: 96, pairs: 4, ..ON_DEVICE };
 
 /// An aged process has lived this many times longer than usual when its block begins; aging both
 /// processes of a block on one case takes at most this much CPU time, and on a busy host or with a
@@ -301,8 +301,8 @@ mod tests {
         on_device.started(Duration::from_millis(200));
         assert_eq!(on_device.blocks(), 40);
         let mut short = BlockCost::with(SHORT_ON_DEVICE);
-        short.started(Duration::from_millis(400));
-        assert_eq!((short.blocks(), short.process_pairs()), (16, 4));
+        short.started(Duration::from_millis(600));
+        assert_eq!((short.blocks(), short.process_pairs()), (40, 4));
     }
 
     #[test]

@@ -101,20 +101,32 @@ fn collect_profile(
         &context.device.notices,
     )?;
     let is_auto = context.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
-    if is_auto {
-        profile_with_tools(context, &harness, &built.path, campaign, &mut profile)?;
-    } else {
-        profile_with_command(context, &harness, &built.path, campaign, &mut profile)?;
+    let seen = looked_at(campaign, commit, depth).filter(|_| is_auto);
+    match seen {
+        Some(seen) => profile = Profile { depth, report: None, ..seen.clone() },
+        None if is_auto => {
+            profile_with_tools(context, &harness, &built.path, campaign, &mut profile)?;
+        }
+        None => profile_with_command(context, &harness, &built.path, campaign, &mut profile)?,
     }
-    add_diagnosis(context, &mut profile, campaign, times);
-    // What was read says more in fewer words than a profiler's own output.
-    if is_auto || !profile.kernels.is_empty() {
-        profile.digest = render_digest(&profile);
+    if seen.is_none() {
+        add_diagnosis(context, &mut profile, campaign, times);
+        // What was read says more in fewer words than a profiler's own output.
+        if is_auto || !profile.kernels.is_empty() {
+            profile.digest = render_digest(&profile);
+        }
     }
     if depth == ProfileDepth::Code {
         add_assembly(context, &harness, &built.path, &mut profile)?;
     }
     Ok(profile)
+}
+
+/// The full profile of this commit, if its code is what is missing: no profiler shows more for that.
+fn looked_at<'a>(campaign: &'a Campaign, commit: &str, depth: ProfileDepth) -> Option<&'a Profile> {
+    let is_full = |seen: &&Profile| seen.depth == ProfileDepth::Full && seen.skipped.is_none();
+    let seen = campaign.profile().filter(|seen| seen.commit == commit).filter(is_full);
+    seen.filter(|_| depth == ProfileDepth::Code)
 }
 
 /// Adds the generated code: in full as an artifact, and its instruction mix for the agent.
