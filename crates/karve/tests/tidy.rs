@@ -26,6 +26,7 @@ mod source;
 use source::{Source, closing, files, places, read, root};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 const FUNCTION_LINES_MAX: usize = 70;
 const FILE_LINES_MAX: usize = 500;
@@ -99,17 +100,19 @@ fn assert_none(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// All Rust files.
-fn sources() -> Vec<Source> {
-    let paths = files().into_iter().filter(|path| path.ends_with(".rs"));
-    paths.map(|path| Source::open(&path)).collect()
+/// All Rust files, read once for all tests.
+fn sources() -> &'static [Source] {
+    static SOURCES: OnceLock<Vec<Source>> = OnceLock::new();
+    SOURCES.get_or_init(|| {
+        let paths = files().into_iter().filter(|path| path.ends_with(".rs"));
+        paths.map(|path| Source::open(&path)).collect()
+    })
 }
 
 /// The Rust files of the two crates, without tests and benchmarks.
-fn modules() -> Vec<Source> {
-    let mut all = sources();
-    all.retain(|source| source.path.starts_with("crates/") && source.path.contains("/src/"));
-    all
+fn modules() -> impl Iterator<Item = &'static Source> {
+    let all = sources().iter();
+    all.filter(|source| source.path.starts_with("crates/") && source.path.contains("/src/"))
 }
 
 /// Whether a file belongs to the crates that decide and compute, and perform no I/O.
@@ -220,8 +223,8 @@ fn oversized_file(source: &Source) -> Vec<String> {
 
 #[test]
 fn modules_begin_with_their_role() {
-    let mute = |source: &Source| !source.text.starts_with("//! ");
-    let paths = modules().into_iter().filter(mute);
+    let mute = |source: &&Source| !source.text.starts_with("//! ");
+    let paths = modules().filter(mute);
     assert_none(paths.map(|s| format!("{}: no //! at the top", s.path)).collect());
 }
 
@@ -272,8 +275,8 @@ fn written_out(word: &str) -> Vec<String> {
 
 #[test]
 fn core_touches_nothing_and_knows_no_vendor() {
-    let core = modules().into_iter().filter(is_pure);
-    assert_none(core.flat_map(|source| impurities(&source)).collect());
+    let core = modules().filter(|source| is_pure(source));
+    assert_none(core.flat_map(impurities).collect());
 }
 
 fn impurities(source: &Source) -> Vec<String> {
@@ -331,7 +334,7 @@ fn strange_dependencies(manifest: &str) -> Vec<String> {
 
 #[test]
 fn one_module_starts_processes_one_knows_git_one_writes_the_log() {
-    assert_none(modules().iter().flat_map(trespasses).collect());
+    assert_none(modules().flat_map(trespasses).collect());
 }
 
 fn trespasses(source: &Source) -> Vec<String> {
@@ -365,7 +368,7 @@ fn trespasses(source: &Source) -> Vec<String> {
 
 #[test]
 fn only_screens_write_to_the_terminal() {
-    assert_none(modules().iter().flat_map(orphan_output).collect());
+    assert_none(modules().flat_map(orphan_output).collect());
 }
 
 fn orphan_output(source: &Source) -> Vec<String> {
@@ -384,7 +387,7 @@ fn orphan_output(source: &Source) -> Vec<String> {
 
 #[test]
 fn every_hint_names_a_command_a_flag_or_a_file() {
-    assert_none(modules().iter().flat_map(vague_hints).collect());
+    assert_none(modules().flat_map(vague_hints).collect());
 }
 
 /// Whether a word is `-x` or `--long`.
@@ -460,7 +463,7 @@ fn names_directory(line: &str, name: &str) -> bool {
 
 #[test]
 fn every_word_of_the_glossary_is_used() {
-    let code: String = modules().iter().map(|source| source.code.as_str()).collect();
+    let code: String = modules().map(|source| source.code.as_str()).collect();
     assert_none(unused_words(&read("GLOSSARY.md"), &code));
 }
 

@@ -86,8 +86,8 @@ pub(super) fn wrong_dependencies(name: &str, manifest: &str, allowed: &[&str]) -
 
 #[test]
 fn unsafe_code_is_in_one_crate() {
-    let others = modules().into_iter().filter(|source| crate_of(&source.path) != Some("os"));
-    assert_none(others.flat_map(|source| unsafe_places(&source)).collect());
+    let others = modules().filter(|source| crate_of(&source.path) != Some("os"));
+    assert_none(others.flat_map(unsafe_places).collect());
 }
 
 pub(super) fn unsafe_places(source: &Source) -> Vec<String> {
@@ -97,11 +97,11 @@ pub(super) fn unsafe_places(source: &Source) -> Vec<String> {
 
 #[test]
 fn one_name_is_one_type() {
-    assert_none(double_names(&modules()));
+    assert_none(double_names(modules()));
 }
 
 /// Types outside of tests that share a name.
-pub(super) fn double_names(sources: &[Source]) -> Vec<String> {
+pub(super) fn double_names<'a>(sources: impl Iterator<Item = &'a Source>) -> Vec<String> {
     let mut defined: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in sources {
         let is_tests = source.path.ends_with("tests.rs") || source.path.contains("/tests/");

@@ -111,7 +111,7 @@ fn unsafe_code_elsewhere() {
 fn a_name_of_two_types() {
     let a = broken("crates/x/src/a.rs", "pub struct Twice;\nenum Once {}\n");
     let b = broken("crates/y/src/b.rs", "/// struct Once\ntrait Twice {}\n");
-    check(house::double_names(&[a, b]), 1);
+    check(house::double_names([a, b].iter()), 1);
 }
 
 #[test]
