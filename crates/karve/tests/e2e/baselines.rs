@@ -42,7 +42,7 @@ pub(super) fn project() -> Option<Lab> {
         return None;
     }
     lab.karve(&["new", "--template", "python-numpy", "."]).ends(0);
-    lab.configure("[device]\npressure_max = 100\n");
+    lab.unprofiled().configure("[device]\npressure_max = 100\n");
     let config = lab.read("karve.toml").replace("M=512,N=256", "M=64,N=64");
     let config = config.replace(
         "python = \"kernel.py\" ",

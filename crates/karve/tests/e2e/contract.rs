@@ -146,7 +146,7 @@ implement3) sed -i 's/BLOCK 4/BLOCK 8/' kernel.c ;;
 esac\n";
     lab.write("agent.sh", agent);
     let limits = "rounds = 1\nfinal_blocks = 4";
-    lab.replace("karve.toml", "rounds = 8", limits).configure(
+    lab.unprofiled().replace("karve.toml", "rounds = 8", limits).configure(
         "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = \"sh agent.sh\"\n\
          [policy]\nbest_of = 3\n[policy.accept]\nalpha = 0.2\nguard_evidence = 2.0\n\
          blocks_min = 1\n[policy.controls]\nblocks = 8\n[campaign]\nname = \"toy\"\n",

@@ -156,6 +156,12 @@ impl Lab {
         self
     }
 
+    /// Takes the profilers out of a template: they take longer than most of a campaign, and
+    /// `e2e::profile` runs them.
+    pub(crate) fn unprofiled(&self) -> &Self {
+        self.replace("karve.toml", "profile = \"auto\"", "#")
+    }
+
     /// Lets commands and agents leave notes beside their worktree, for the test to read.
     pub(crate) fn unconfined(&self) -> &Self {
         self.configure("[sandbox]\nmode = \"off\"")
