@@ -1,5 +1,6 @@
 //! `karve new`: every template is whole, and those that this machine can run do run: by default
-//! through every gate and a few blocks, in a full run through whole duels.
+//! through every gate and a few blocks, one of them with its profile, in a full run all through
+//! profiles and whole duels.
 
 use crate::e2e::lab::{Lab, Said, by_default};
 use std::process::Command;
@@ -38,6 +39,9 @@ fn made(template: &str) -> Lab {
 fn runs(template: &str, path: &str) -> Lab {
     let lab = made(template);
     assert_eq!(lab.git(&["status", "--porcelain"]), "", "all is committed");
+    if by_default(template != "c", false) {
+        lab.unprofiled();
+    }
     lab.replace("karve.toml", "rounds = 8", "rounds = 8\nfinal_blocks = 4");
     lab.configure(&format!("{HASTY}\n{}", by_default(FEW, WHOLE)));
     lab.commit();
