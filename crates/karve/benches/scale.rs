@@ -11,8 +11,10 @@
 //! share: a campaign of a few rounds is mostly its start. `-- --pages` measures the pages of 1,000
 //! rounds on 8 cases instead (`-- --pages --quick`: of 200): their size, how soon they open, in a
 //! Chromium too where there is one, how smoothly they scroll, and how soon 20 of them are told of
-//! a change.
+//! a change. That campaign is made up, not played: its readings are, and karve's decisions are not.
 
+#[path = "scale/made_up.rs"]
+mod made_up;
 #[path = "scale/pages.rs"]
 mod pages;
 #[path = "scale/stage.rs"]

@@ -28,37 +28,7 @@ pub(crate) struct Script;
 
 impl Agent for Script {
     fn propose(&mut self, brief: &Brief, _: &Workspace<'_>) -> Result<Proposal> {
-        let round = brief.round;
-        let directions = Direction::ALL;
-        let hypothesis = Hypothesis {
-            title: format!("Split the loop {}", word(round, 0)),
-            bottleneck: "memory".into(),
-            mechanism: format!(
-                "I expect the loads of {} to overlap, because {} does not depend on {} and the \
-                 compiler cannot see that {} stays the same",
-                word(round, 1),
-                word(round, 2),
-                word(round, 3),
-                word(round, 4),
-            ),
-            expected_ratio: 1.03,
-            direction: directions[round as usize % directions.len()],
-            high_risk: false,
-            files: vec!["kernel.c".into()],
-            counters: vec!["loads per cycle".into()],
-            gate: None,
-            config: BTreeMap::new(),
-            question: None,
-            sweep: false,
-            entry: None,
-            variant: 0,
-            differs: None,
-            task: None,
-            steps: Vec::new(),
-            bucket: None,
-            alternatives: Vec::new(),
-        };
-        Ok(Proposal::Stated(Box::new(hypothesis), AgentUsage::default()))
+        Ok(Proposal::Stated(Box::new(idea(brief.round)), AgentUsage::default()))
     }
 
     fn implement(
@@ -66,8 +36,7 @@ impl Agent for Script {
         step: &ImplementStep,
         workspace: &Workspace<'_>,
     ) -> Result<Implementation> {
-        let gain = if step.round.is_multiple_of(GAIN_EVERY) { 1.05 } else { 1.0 };
-        let time_us = 100.0 / (step.brief.cumulative_ratio * gain);
+        let time_us = 100.0 / (step.brief.cumulative_ratio * gain(step.round));
         let path = workspace.tree.join("kernel.c");
         fs::write(&path, kernel(time_us, step.round))
             .context(|| format!("cannot write {}", path.display()))?;
@@ -76,6 +45,44 @@ impl Agent for Script {
 
     fn reads_worktree(&self) -> bool {
         false
+    }
+}
+
+/// How much faster the candidate of a round is than its parent.
+pub(crate) fn gain(round: u32) -> f64 {
+    if round.is_multiple_of(GAIN_EVERY) { 1.05 } else { 1.0 }
+}
+
+/// The hypothesis of a round.
+pub(crate) fn idea(round: u32) -> Hypothesis {
+    let directions = Direction::ALL;
+    Hypothesis {
+        title: format!("Split the loop {}", word(round, 0)),
+        bottleneck: "memory".into(),
+        mechanism: format!(
+            "I expect the loads of {} to overlap, because {} does not depend on {} and the \
+             compiler cannot see that {} stays the same",
+            word(round, 1),
+            word(round, 2),
+            word(round, 3),
+            word(round, 4),
+        ),
+        expected_ratio: 1.03,
+        direction: directions[round as usize % directions.len()],
+        high_risk: false,
+        files: vec!["kernel.c".into()],
+        counters: vec!["loads per cycle".into()],
+        gate: None,
+        config: BTreeMap::new(),
+        question: None,
+        sweep: false,
+        entry: None,
+        variant: 0,
+        differs: None,
+        task: None,
+        steps: Vec::new(),
+        bucket: None,
+        alternatives: Vec::new(),
     }
 }
 
@@ -91,7 +98,7 @@ fn word(round: u32, salt: u32) -> String {
 }
 
 /// A kernel that says itself how fast it is.
-fn kernel(time_us: f64, round: u32) -> String {
+pub(crate) fn kernel(time_us: f64, round: u32) -> String {
     format!(
         "// METRIC time_us={time_us:.9}\n\
          // round {round}\n\
