@@ -18,6 +18,7 @@ use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::text;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -25,11 +26,13 @@ use std::sync::LazyLock;
 const DIFF_LINES: usize = 2_000;
 const DIFF_LINES_FILE: usize = 200;
 /// From this size on, rounds of a report are shortened, so that it stays below 3 MB.
-const FILE_BYTES: usize = 1_600_000;
+const FILE_BYTES: usize = 1_200_000;
 /// Most rounds whose pages are in a report; the others are in its table.
 const ROUNDS_IN_FILE: usize = 100;
 /// Most kept rounds at the top of a page.
 const KEPT_MAX: usize = 4;
+/// Most rows of the table of what was not effective that are laid out at once.
+const INEFFECTIVE_MAX: usize = 40;
 /// Most rows of the table of profiles.
 const PROFILES_MAX: usize = 40;
 
@@ -173,7 +176,14 @@ pub fn render_file(watch: &CampaignWatch) -> Result<String> {
         rounds_html => rounds,
         ..campaign_context(watch, &payload, &|round, log| format!("#{}", turn_id(round, log)))
     };
-    render("campaign.html", in_file(&guard::cleaned(&payload), page))
+    // What the script draws the trend from; all of it would be larger than the page.
+    let plotted = json!({
+        "trend": payload.trend,
+        "limit_ratio": payload.limit_ratio,
+        "controls": payload.controls,
+        "campaign": { "baselines": payload.campaign.baselines },
+    });
+    render("campaign.html", in_file(&guard::cleaned(&plotted), page))
 }
 
 /// The page of a suite as one file.
@@ -225,7 +235,9 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload, turn_url: TurnUrl<
     let skip = payload.profiles.len().saturating_sub(PROFILES_MAX);
     let ineffective = payload.rounds.iter().filter(|round| round.view.verdict == "drop");
     let shown = |round: &RoundRow| Value::from(Serde(guard::cleaned(&round.view)));
-    let ineffective: Vec<Value> = ineffective.map(shown).collect();
+    let mut ineffective_before: Vec<Value> = ineffective.map(shown).collect();
+    let n_before = ineffective_before.len().saturating_sub(INEFFECTIVE_MAX);
+    let ineffective = ineffective_before.split_off(n_before);
     // The largest gains first.
     let mut kept: Vec<&RoundRow> =
         payload.rounds.iter().filter(|round| round.view.verdict.starts_with("keep")).collect();
@@ -259,7 +271,7 @@ fn campaign_context(watch: &CampaignWatch, payload: &Payload, turn_url: TurnUrl<
         plots => pictures,
         kept => kept.iter().take(KEPT_MAX).map(|round| shown(round)).collect::<Vec<_>>(),
         kept_more => kept.len().saturating_sub(KEPT_MAX),
-        ineffective, turns, verdicts, knobs, sections,
+        ineffective, ineffective_before, turns, verdicts, knobs, sections,
     }
 }
 
@@ -351,7 +363,8 @@ enum RoundPlace {
     Page,
     /// Among all others in one file.
     File,
-    /// The same in a file that is large already: without the change and the transcript.
+    /// The same in a file that is large already: without the change, the transcript and the
+    /// distribution of the readings.
     Short,
 }
 
@@ -387,7 +400,7 @@ fn round_html(
         diff => files.into_iter().map(|file| Value::from(Serde(file))).collect::<Vec<_>>(),
         diff_left => left,
         open => place == RoundPlace::Page,
-        duels => shown.duels.iter().map(duel).collect::<Vec<_>>(),
+        duels => shown.duels.iter().map(|trace| duel(trace, place)).collect::<Vec<_>>(),
         forest => forest.map(|svg| picture(&svg)),
         kernels => kernels.map(|svg| picture(&svg)),
         counters => counters(shown.before.as_ref(), shown.after.as_ref()),
@@ -400,7 +413,7 @@ fn round_html(
     render("round.html", page)
 }
 
-fn duel(trace: &DuelTrace) -> Value {
+fn duel(trace: &DuelTrace, place: RoundPlace) -> Value {
     let name = match trace.duel {
         DuelName::Round { set, .. } => format!("Duel on the {set:?} cases").to_lowercase(),
         DuelName::Layout { variant, .. } => format!("layout {variant} of the same code"),
@@ -409,13 +422,14 @@ fn duel(trace: &DuelTrace) -> Value {
         DuelName::Final => "final duel".to_owned(),
         DuelName::Baseline { baseline, .. } => format!("baseline {}", baseline + 1),
     };
+    let ecdf = Some(trace).filter(|_| place != RoundPlace::Short).and_then(plots::ecdf);
     let first = name.chars().next().map(|c| c.to_ascii_uppercase());
     let name: String = first.into_iter().chain(name.chars().skip(1)).collect();
     context! {
         name,
         evidence => plots::evidence(trace).map(|svg| picture(&svg)),
         pairs => plots::pairs(trace).map(|svg| picture(&svg)),
-        ecdf => plots::ecdf(trace).map(|svg| picture(&svg)),
+        ecdf => ecdf.map(|svg| picture(&svg)),
     }
 }
 

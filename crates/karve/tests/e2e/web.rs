@@ -2,7 +2,15 @@
 
 mod browser;
 mod hostile;
+mod long;
+// Shared with the benchmark of pages.
+#[allow(dead_code)]
+#[path = "../../benches/scale/made_up.rs"]
+mod made_up;
 mod panels;
+#[allow(dead_code)]
+#[path = "../../benches/scale/stage.rs"]
+mod stage;
 
 use crate::e2e::lab::{Lab, Running, wait_until};
 use browser::Browser;

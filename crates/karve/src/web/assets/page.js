@@ -104,16 +104,17 @@
   const drawTrend = () => {
     const place = one("[data-chart=trend]");
     const button = one("[data-zoom]");
-    if (!place || !payload || typeof uPlot === "undefined") return;
-    const rows = payload.trend.filter((row) => row.estimate);
-    if (rows.length < 2) return;
-    const still = one("svg.karve-plot", place);
+    const still = place && one("svg.karve-plot", place);
+    if (!still || !button || typeof uPlot === "undefined") return;
     button.hidden = false;
     button.textContent = zoomed ? "all of it" : "zoom";
     button.onclick = () => { zoomed = !zoomed; drawTrend(); };
     if (chart) { chart.destroy(); chart = null; }
     still.style.display = zoomed ? "none" : "";
     if (!zoomed) return;
+    // What only the plot needs is asked for when somebody looks.
+    if (!payload) { still.style.display = ""; loadPayload().catch(() => {}); return; }
+    const rows = payload.trend.filter((row) => row.estimate);
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(name).trim();
     const of = (pick) => rows.map((row) => pick(row));
@@ -200,11 +201,11 @@
   const loadPayload = async () => {
     const inlined = one("#payload");
     if (inlined) payload = JSON.parse(inlined.textContent);
-    else if (one("[data-chart=trend]")) {
+    else {
       const answer = await fetch(location.pathname + "/payload.json");
       if (answer.ok) payload = await answer.json();
     }
-    drawTrend();
+    if (payload) drawTrend();
   };
 
   // Keys.
@@ -264,7 +265,8 @@
 
   // Live: parts that changed are exchanged, the rest of the page stays as it is.
   const seen = {};
-  all("[data-part]").forEach((part) => { seen[part.dataset.part] = part.innerHTML; });
+  const isOver = () => !one("[data-part=live]") && !one("[data-part=overview]");
+  if (!isOver()) all("[data-part]").forEach((part) => { seen[part.dataset.part] = part.innerHTML; });
   const reload = async () => {
     const answer = await fetch(location.pathname);
     if (!answer.ok) return;
@@ -288,12 +290,14 @@
     all("details > summary").forEach((summary) => {
       if (open.has(summary.textContent)) summary.parentElement.open = true;
     });
-    if (changed.some((part) => part.dataset.part === "trend")) chart = null;
+    if (changed.some((part) => part.dataset.part === "trend")) {
+      chart = payload = null;
+      drawTrend();
+    }
     if (changed.some((part) => /^(rounds|overview)$/.test(part.dataset.part))) {
       prepareTables(document);
       prepareFilter();
     }
-    await loadPayload();
     document.body.dataset.updates = +(document.body.dataset.updates || 0) + 1;
   };
   // A hidden page needs no stream: a browser has few connections for one host.
@@ -303,7 +307,6 @@
   let again = false;
   const dot = (isLive) => { one("#live-dot").hidden = !isLive; };
   const close = () => { if (source) source.close(); source = null; dot(false); };
-  const isOver = () => !one("[data-part=live]") && !one("[data-part=overview]");
   // A page that takes long to make is asked for less often: a campaign needs its host.
   const rests = 2;
   const update = async () => {
@@ -330,7 +333,7 @@
 
   prepareTables(document);
   prepareFilter();
-  loadPayload();
+  drawTrend();
   let resized = null;
   addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(drawTrend, 150); });
   document.body.dataset.ready = "yes";
