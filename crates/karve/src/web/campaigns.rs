@@ -39,6 +39,8 @@ pub struct CampaignWatch {
     follower: Follower,
     /// How far the log was read.
     tail: LogTail,
+    /// How often another log took its place.
+    n_replaced: u32,
 }
 
 /// What the page of a round shows beside its payload.
@@ -75,7 +77,7 @@ impl CampaignWatch {
     /// Reads the log of a campaign.
     pub fn open(dir: CampaignDir) -> Result<Self> {
         let tail = LogTail::new(&dir);
-        let mut watch = Self { dir, follower: Follower::default(), tail };
+        let mut watch = Self { dir, follower: Follower::default(), tail, n_replaced: 0 };
         watch.refresh()?;
         Ok(watch)
     }
@@ -96,6 +98,7 @@ impl CampaignWatch {
         loop {
             let news = self.tail.poll(RECORDS_MAX)?;
             if news.restarted {
+                self.n_replaced += 1;
                 self.follower = Follower::default();
             }
             for record in &news.records {
@@ -123,6 +126,11 @@ impl CampaignWatch {
     /// The campaign.
     pub fn campaign(&self) -> &Campaign {
         self.follower.campaign()
+    }
+
+    /// How often its log was replaced while it was followed.
+    pub(super) fn n_replaced(&self) -> u32 {
+        self.n_replaced
     }
 
     /// Its directory.

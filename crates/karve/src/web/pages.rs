@@ -133,6 +133,7 @@ pub(super) fn campaign(
         actions => actions == PageActions::Yes,
         others => others.to_vec(),
         live_url => format!("/c/{name}/events"),
+        n_replaced => watch.n_replaced(),
         round_url => format!("/c/{name}/round/"),
         ..campaign_context(watch, &payload, &turn_url)
     };

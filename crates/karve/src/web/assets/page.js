@@ -271,6 +271,8 @@
     const answer = await fetch(location.pathname);
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (fresh.body.dataset.replaced !== document.body.dataset.replaced) one("#replaced").hidden = false;
+    document.body.dataset.replaced = fresh.body.dataset.replaced;
     const names = (root) => all("[data-part]", root).map((part) => part.dataset.part).join();
     const typing = document.activeElement.tagName === "INPUT" ? document.activeElement : null;
     let changed = [];

@@ -271,3 +271,29 @@ fn a_log_that_was_changed_is_named_and_one_that_was_replaced_is_read_anew() {
     fs::write(&log, &original).unwrap();
     assert!(page().contains("every verdict was judged again"));
 }
+
+#[test]
+fn an_open_page_says_that_the_log_was_replaced() {
+    let lab = finished("gains");
+    let log = lab.campaign("events.jsonl");
+    let original = fs::read_to_string(&log).unwrap();
+    let first = |n: usize, text: &str| -> String {
+        text.lines().take(n).map(|line| format!("{line}\n")).collect()
+    };
+    fs::write(&log, first(12, &original)).unwrap();
+    let served = serve(&lab, &[]);
+    let Some(mut browser) = Browser::start() else { return };
+    browser.opens(&served.address);
+    browser.opens(&format!("http://{}/c/toy", served.host));
+    browser.waits_for("+document.body.dataset.updates > 0");
+    // What is only added is not worth a word.
+    let before = browser.value("+document.body.dataset.updates").as_u64().unwrap();
+    let added = first(14, &original).split_off(first(12, &original).len());
+    fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(added.as_bytes()).unwrap();
+    browser.waits_for(&format!("+document.body.dataset.updates > {before}"));
+    assert_eq!(browser.value("document.querySelector('#replaced').hidden"), json!(true));
+    let other = original.replace("\"at_ms\":1", "\"at_ms\":2");
+    fs::write(&log, first(12, &other)).unwrap();
+    browser.waits_for("!document.querySelector('#replaced').hidden");
+    assert_eq!(browser.problems(), Vec::<String>::new());
+}
