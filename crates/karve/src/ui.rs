@@ -7,6 +7,7 @@ mod panel;
 mod plain;
 mod progress;
 mod step_text;
+mod steps;
 pub mod style;
 pub mod template;
 pub mod terminal;
@@ -17,6 +18,7 @@ use karve_os::text;
 pub use plain::PlainScreen;
 pub use progress::Progress;
 pub use step_text::describe_step;
+pub use steps::StepLines;
 
 use karve_core::campaign::{Campaign, Record, Step};
 use karve_os::device::{Notice, NoticeSink};
@@ -123,6 +125,11 @@ pub fn prompt(text: &str) {
 pub fn note(text: &str) {
     let text = text::visible(text);
     let _ = live::above(|| std::io::stderr().lock().write_all(format!("{text}\n").as_bytes()));
+}
+
+/// Whether steps can be shown where they begin.
+pub fn has_live_area() -> bool {
+    std::io::stderr().is_terminal()
 }
 
 /// Says what to do next, to a person at a terminal.

@@ -6,7 +6,7 @@ use crate::config::Overrides;
 use crate::external::{ExternalStatus, ExternalTask, campaign_choice, drive_external, finished};
 use crate::project::{CONFIG, ProjectArgs};
 use crate::session::{CampaignChoice, NewLimits, SessionPlan};
-use crate::ui::{PlainScreen, Screen, SilentScreen};
+use crate::ui::{PlainScreen, Screen, SilentScreen, StepLines};
 use crate::{session, ui};
 use karve_agents::external::{ChangeSource, EXTERNAL, ExternalAnswer};
 use karve_os::error::{CommandError, ErrorKind, Result, WithContext};
@@ -164,6 +164,10 @@ fn go(
     session::watch_signals_of(&stop, "stopping immediately; resume with \"karve next\"")?;
     let mut screen: Box<dyn Screen> =
         if quiet { Box::new(SilentScreen) } else { Box::new(PlainScreen::new()) };
+    // Who sees no live area learns here that the command is at work, for minutes sometimes.
+    if quiet || !ui::has_live_area() {
+        screen = Box::new(StepLines::new(screen));
+    }
     drive_external(place, wish, answer, &stop, screen.as_mut())
 }
 

@@ -55,6 +55,24 @@ fn an_answer_goes_to_no_other_campaign_than_the_one_that_is_meant() {
 }
 
 #[test]
+fn without_a_terminal_each_step_is_named_on_standard_error() {
+    let lab = lab();
+    let opening = ["step      before round 1, 2 of 5: prepare the repository\n"];
+    lab.karve(&["next", "--yes"]).ends(0).complains(&opening);
+    propose(&lab, "halve the work");
+    let tree = lab.campaign("agent-workspace");
+    let kernel = lab_workspace(&lab).replace("TIME=100", "TIME=50");
+    fs::write(tree.join("kernel.sh"), kernel).unwrap();
+    let said = lab.karve(&["submit", "--json"]).ends(0);
+    let steps: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with("step  ")).collect();
+    let place = |part: &str| steps.iter().position(|line| line.contains(part)).unwrap();
+    assert!(place("round 1: gate") < place("round 1: measure, block 1 of at most"), "{steps:?}");
+    assert!(place("round 1: measure, block 1 of") < place("round 1: settle"), "{steps:?}");
+    assert!(steps.len() < 30, "{steps:?}");
+    assert_eq!(said.json()["last"]["verdict"], "keep", "{said:?}");
+}
+
+#[test]
 fn a_external_realizes_a_hypothesis_as_often_as_is_asked_for() {
     let lab = lab();
     lab.replace("karve.toml", "[policy.accept]", "[policy]\nbest_of = 2\n\n[policy.accept]")
