@@ -3,9 +3,11 @@
 use super::Cli;
 use crate::library::catalog;
 use crate::ui;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory, FromArgMatches};
 use karve_core::campaign::LOG_VERSION;
 use karve_os::error::CommandError;
+use karve_os::text;
 use std::sync::LazyLock;
 
 /// What each group is for, and its commands.
@@ -46,6 +48,7 @@ const NAME_COLUMNS: usize = 11;
 pub fn parse() -> Cli {
     let parsed = command().try_get_matches();
     parsed.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
+        let error = with_search(error);
         if error.use_stderr() && asks_json() {
             let text = error.to_string();
             let mut paragraphs = text.trim().split("\n\n");
@@ -55,6 +58,23 @@ pub fn parse() -> Cli {
         }
         error.exit()
     })
+}
+
+/// A word after `karve knowledge` that is not a command is probably what somebody looks for.
+fn with_search(mut error: clap::Error) -> clap::Error {
+    let of = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (word, usage) = (of(ContextKind::InvalidSubcommand), of(ContextKind::Usage));
+    if !word.is_empty() && usage.contains("karve knowledge ") {
+        let tip =
+            format!("to find entries, use 'karve knowledge search {}'", text::safe(&word, 60));
+        let mut tips = match error.remove(ContextKind::Suggested) {
+            Some(ContextValue::StyledStrs(tips)) => tips,
+            _ => Vec::new(),
+        };
+        tips.push(tip.into());
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
 }
 
 /// Whether the command line asks for JSON, whatever the command is.

@@ -275,3 +275,14 @@ fn an_import_that_is_killed_is_whole_or_nothing_for_the_next_command() {
         assert!(!staged.join(".change.json").exists(), "{mark}");
     }
 }
+
+#[test]
+fn a_word_that_is_no_command_is_to_be_searched() {
+    let lab = Lab::new("gains");
+    let tip = "'karve knowledge search banks'";
+    lab.karve(&["knowledge", "banks"]).ends(2).complains(&["unrecognized subcommand", tip]);
+    let told = lab.karve(&["knowledge", "serch", "--json"]).ends(2);
+    told.shows(&["karve knowledge search serch", "a similar subcommand"]);
+    let other = lab.karve(&["contract", "banks"]).ends(2);
+    assert!(!other.stderr.contains("search"), "{other:?}");
+}
