@@ -83,7 +83,7 @@ fn a_cache_on_inputs_is_dropped_before_it_is_built() {
     assert_eq!(finding["rule"], "identity-cache");
     assert_eq!((&finding["file"], &finding["line"]), (&"fast.py".into(), &3.into()));
     lab.karve(&["show", "1"]).ends(0).shows(&[
-        "## Real-training transfer check",
+        "## Transfer check",
         "Bucket: W2",
         "Decision: REJECT-as-overfit",
         "fast.py:3: identity-cache (forbidden)",
