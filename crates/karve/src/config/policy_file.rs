@@ -29,6 +29,8 @@ pub(super) struct PolicyTable {
     /// When the parent is profiled.
     #[schemars(with = "Option<ProfileWhenName>")]
     pub(super) profile_when: Option<ProfileWhen>,
+    /// Whether rounds without a gain profile a kernel again that was profiled as deeply before.
+    pub(super) profile_again: Option<bool>,
     /// Whether the first round waits for the A/A test and the first profile.
     #[schemars(with = "Option<FirstVerdictName>")]
     pub(super) first_verdict: Option<FirstVerdict>,

@@ -33,6 +33,7 @@ pub(super) fn policy_of(source: &ConfigSource<'_>, table: &PolicyTable) -> Resul
     let mut policy = preset.policy();
     override_accept(&mut policy.accept, &table.accept);
     put(&mut policy.profile_when, table.profile_when);
+    put(&mut policy.profile_again, table.profile_again);
     put(&mut policy.first_verdict, table.first_verdict);
     put(&mut policy.rounds_max, table.rounds_max);
     put(&mut policy.round_minutes, table.round_minutes.map(OrNone::option));

@@ -188,6 +188,7 @@ fn the_full_file_gives_the_expected_rules() {
     policy.round_minutes = Some(30);
     policy.full_when = FullWhen::Borderline { ratio: 1.05 };
     policy.profile_when = ProfileWhen::OnChange;
+    policy.profile_again = true;
     policy.on_streak = vec![(2, StreakAction::Review), (3, StreakAction::InspectCode)];
     policy.stop = vec![
         StopRule::TargetMet,
