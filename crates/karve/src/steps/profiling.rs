@@ -122,7 +122,7 @@ fn collect_profile(
     Ok(profile)
 }
 
-/// The full profile of this commit, if its code is what is missing: no profiler shows more for that.
+/// The full profile of this commit, if its code is what is missing: profilers show no more of it.
 fn looked_at<'a>(campaign: &'a Campaign, commit: &str, depth: ProfileDepth) -> Option<&'a Profile> {
     let is_full = |seen: &&Profile| seen.depth == ProfileDepth::Full && seen.skipped.is_none();
     let seen = campaign.profile().filter(|seen| seen.commit == commit).filter(is_full);
