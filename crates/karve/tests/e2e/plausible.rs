@@ -34,8 +34,8 @@ fn campaign(flops: &str) -> Lab {
 
 #[test]
 fn a_kernel_that_is_faster_than_the_host_can_be_is_dropped() {
-    // Between the times of both kernels, for a host that is three times as fast or slow as usual.
-    let lab = campaign("330*n*n*n");
+    // Between the times of both kernels at a peak of 100 to 300 Gflop/s: a host may be busy.
+    let lab = campaign("850*n*n*n");
     lab.karve(&["run", "--yes"]).ends(0);
     assert_eq!(lab.verdicts(), ["dishonest"]);
     lab.karve(&["show", "1"]).ends(0).shows(&["n=48", "below the roofline of this device"]);
