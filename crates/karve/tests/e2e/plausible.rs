@@ -34,7 +34,7 @@ fn campaign(flops: &str) -> Lab {
 
 #[test]
 fn a_kernel_that_is_faster_than_the_host_can_be_is_dropped() {
-    // Far above the time of one kernel and below that of the other, whatever peak a busy host shows.
+    // Far above the time of one kernel and below that of the other, on fast and on slow hosts.
     let lab = campaign("1360*n*n*n");
     lab.karve(&["run", "--yes"]).ends(0);
     let baseline = &lab.events("baseline_measured")[0];
