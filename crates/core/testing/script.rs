@@ -247,7 +247,7 @@ impl CampaignScript {
         }
     }
 
-    fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
+    pub(crate) fn profile(&self, commit: &str, depth: ProfileDepth) -> Profile {
         Profile {
             assembly: None,
             report: None,

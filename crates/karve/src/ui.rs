@@ -134,7 +134,7 @@ pub fn has_live_area() -> bool {
 
 /// Says what to do next, to a person at a terminal.
 pub fn next_step(text: &str) {
-    if std::io::stderr().is_terminal() {
+    if has_live_area() {
         note(&format!("next: {text}"));
     }
 }

@@ -3,7 +3,7 @@
 use super::Campaign;
 use crate::charter::{Charter, EXTERNAL};
 use crate::policy::{FirstVerdict, ProfileWhen, StreakAction};
-use crate::profile::ProfileDepth;
+use crate::profile::{Profile, ProfileDepth};
 
 impl Campaign {
     pub(super) fn profile_depth(&self) -> ProfileDepth {
@@ -30,6 +30,13 @@ impl Campaign {
             charter.policy.first_verdict == FirstVerdict::AtOnce && charter.agent == EXTERNAL;
         let does_without = charter.has_fixed_agent() || can_ask;
         self.settles_first() && does_without && is_slow && charter.agenda.is_none()
+    }
+
+    /// The full profile of this commit, if only its code is missing: profilers show no more of it.
+    pub fn profile_but_code(&self, commit: &str, depth: ProfileDepth) -> Option<&Profile> {
+        let is_full = |seen: &&Profile| seen.depth == ProfileDepth::Full && seen.skipped.is_none();
+        let seen = self.profile().filter(|seen| seen.commit == commit).filter(is_full);
+        seen.filter(|_| depth == ProfileDepth::Code)
     }
 
     pub(super) fn profile_due(&self) -> bool {

@@ -27,6 +27,7 @@ const TICK_MS: i64 = 3_000;
 const SPENT_MS: u64 = 700;
 /// Full width of the relative noise of a reading.
 const NOISE: f64 = 0.004;
+
 /// Writes the log of a whole campaign that began at a commit.
 pub(super) fn write(dir: &CampaignDir, charter: &Charter, base: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", dir.path().display());

@@ -101,7 +101,7 @@ fn collect_profile(
         &context.device.notices,
     )?;
     let is_auto = context.charter.commands.profile.as_deref() == Some(PROFILE_AUTO);
-    let seen = looked_at(campaign, commit, depth).filter(|_| is_auto);
+    let seen = campaign.profile_but_code(commit, depth).filter(|_| is_auto);
     match seen {
         Some(seen) => profile = Profile { depth, report: None, ..seen.clone() },
         None if is_auto => {
@@ -120,13 +120,6 @@ fn collect_profile(
         add_assembly(context, &harness, &built.path, &mut profile)?;
     }
     Ok(profile)
-}
-
-/// The full profile of this commit, if its code is what is missing: profilers show no more of it.
-fn looked_at<'a>(campaign: &'a Campaign, commit: &str, depth: ProfileDepth) -> Option<&'a Profile> {
-    let is_full = |seen: &&Profile| seen.depth == ProfileDepth::Full && seen.skipped.is_none();
-    let seen = campaign.profile().filter(|seen| seen.commit == commit).filter(is_full);
-    seen.filter(|_| depth == ProfileDepth::Code)
 }
 
 /// Adds the generated code: in full as an artifact, and its instruction mix for the agent.

@@ -5,7 +5,7 @@ use crate::campaign::{Campaign, DuelName, Event, HostTally, Record, RoundPhase, 
 use crate::charter::EXTERNAL;
 use crate::measurement::{Conditions, Gate, Pause, PauseReason};
 use crate::policy::{FirstVerdict, Preset, ProfileWhen};
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileDepth};
 use crate::testing::policy;
 use crate::testing::script::{
     CampaignScript, ScriptedAnswer, ScriptedAttempt, build_failed, fold, play, play_until, script,
@@ -575,6 +575,24 @@ fn a_kernel_is_profiled_once_at_each_depth_unless_an_older_log_says_otherwise() 
     };
     check(false, &[1, 2, 4, 5]);
     check(true, &[1, 2, 4, 5, 6]);
+}
+
+#[test]
+fn a_look_at_the_code_needs_no_profilers_after_a_full_profile_of_the_same_kernel() {
+    let script = script(&[0.9]);
+    let (mut campaign, _) = play(&script);
+    let check = |campaign: &Campaign, commit: &str, depth, want: bool| {
+        assert_eq!(campaign.profile_but_code(commit, depth).is_some(), want, "{commit} {depth:?}");
+    };
+    let full = script.profile("seen", ProfileDepth::Full);
+    campaign.set_profile(full.clone());
+    check(&campaign, "seen", ProfileDepth::Code, true);
+    check(&campaign, "seen", ProfileDepth::Full, false);
+    check(&campaign, "another", ProfileDepth::Code, false);
+    campaign.set_profile(Profile { skipped: Some("no profiler".into()), ..full.clone() });
+    check(&campaign, "seen", ProfileDepth::Code, false);
+    campaign.set_profile(Profile { depth: ProfileDepth::Light, ..full });
+    check(&campaign, "seen", ProfileDepth::Code, false);
 }
 
 #[test]
