@@ -12,6 +12,7 @@ use karve::web::{self, Actions, CampaignWatch};
 use karve_harness::store::CampaignDir;
 use karve_os::error::{Result, WithContext as _};
 use serde_json::json;
+use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -54,7 +55,15 @@ pub(super) fn measure(size: &Size, scratch: &Path, figures: &mut Figures) -> Res
     let file = web::render_file(&watch)?;
     figures.tell("rendering the report", begun.elapsed().as_secs_f64(), "s");
     figures.bound("the report as one file", file.len() as f64 / 1_048_576.0, "MiB", FILE_MIB_MAX);
+    figures.bound("links of the report that lead nowhere", dead_links(&file) as f64, "", 0.0);
     served(&dir, figures)
+}
+
+/// Links within a page to places that are not in it.
+fn dead_links(page: &str) -> usize {
+    let named = |attribute| page.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
+    let places: HashSet<&str> = named(" id=\"").collect();
+    named("href=\"#").filter(|place| !places.contains(place)).count()
 }
 
 /// The same from the server, for one and for many.

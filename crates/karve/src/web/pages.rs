@@ -172,10 +172,16 @@ pub fn render_file(watch: &CampaignWatch) -> Result<String> {
             rounds.push(context! { number, html => Value::from_safe_string(html) });
         }
     }
+    let first = (skipped > 0).then(|| payload.rounds[skipped].view.round);
+    let turn_url = |round: u32, log: &str| match first {
+        Some(first) if round < first => "#earlier-rounds".to_owned(),
+        _ => format!("#{}", turn_id(round, log)),
+    };
     let page = context! {
         round_url => "#round-",
         rounds_html => rounds,
-        ..campaign_context(watch, &payload, &|round, log| format!("#{}", turn_id(round, log)))
+        first_round => first,
+        ..campaign_context(watch, &payload, &turn_url)
     };
     // What the script draws the trend from; all of it would be larger than the page.
     let plotted = json!({
