@@ -2,8 +2,9 @@
 
 use karve_os::device::NoticeSink;
 use karve_os::error::Result;
-use karve_os::process::{Command, StopFlag};
+use karve_os::process::{Command, Program, StopFlag};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -36,6 +37,18 @@ pub trait Engine: Debug + Send {
     /// Words before the command of a worker, at the gate, that bring it to the device.
     fn bring(&self, _held: &Allocation) -> Vec<String> {
         Vec::new()
+    }
+    /// A line for a shell here that takes the same way and does nothing, to try by hand.
+    fn by_hand(&self, held: &Allocation) -> String {
+        let mut words = self.bring(held);
+        words.push("true".to_owned());
+        match self.gate(held, &quoted_line(&words)).program {
+            Program::Argv(words) => {
+                let word = |word: &OsString| quoted(&word.to_string_lossy());
+                words.iter().map(word).collect::<Vec<_>>().join(" ")
+            }
+            Program::Shell(line) | Program::Line(line) => line,
+        }
     }
     /// Whether the line to the gate may drop while the gate goes on.
     fn may_drop(&self) -> bool;

@@ -235,7 +235,7 @@ impl LineParts<'_> {
             Some(state) => error.cause(state),
             None => error,
         };
-        error.hint(format!("\"karve remote check {name}\" tries each part of the way"))
+        error.hint(format!("try it yourself: {}", self.engine.by_hand(self.held)))
     }
 }
 
