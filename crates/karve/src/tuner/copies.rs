@@ -88,8 +88,12 @@ impl BuildCopies {
         if self.source.is_none() || known.lost {
             return BuildMode::FromNothing;
         }
-        known.builds += 1;
         let files = files_of(knobs, setting);
+        if files.is_empty() {
+            // The default is built already.
+            return BuildMode::FromNothing;
+        }
+        known.builds += 1;
         let seldom = |knob: &Knob| known.compared.get(&knob.file).is_none_or(|n| *n < CHECKS);
         let due = known.builds >= CHECK_AGAIN && known.builds.is_power_of_two();
         if knobs.iter().any(seldom) || due { BuildMode::Both(files) } else { BuildMode::Copy }

@@ -23,10 +23,11 @@ use karve_numerics::space::{Knob, KnobSetting, parse_restrictions};
 use karve_numerics::stats;
 use karve_os::clock;
 use karve_os::device::{DeviceSession, NoticeSink};
-use karve_os::error::{CommandError, Result};
+use karve_os::error::{CommandError, ErrorKind, Result};
 use karve_os::process::StopFlag;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::thread;
 
 /// The most built settings that are kept for another reading, and of those the ones whose processes
 /// keep running, where they last.
@@ -241,10 +242,10 @@ impl Evaluator {
             BuildMode::FromNothing => self.build_from_nothing(setting),
             BuildMode::Copy => self.copies.build(&self.tools.harness, &self.knobs, setting),
             BuildMode::Both(files) => {
-                let copy = self.copies.build(&self.tools.harness, &self.knobs, setting);
-                let built = split(self.build_from_nothing(setting))?;
+                let [copy, built] = self.build_both(setting)?.map(split);
+                let built = built?;
                 // A copy that cannot be made says nothing about the build.
-                if let Ok(copy) = split(copy)
+                if let Ok(copy) = copy
                     && self.copies.compare(&files, copy.as_ref().ok(), built.as_ref().ok())
                 {
                     let note = "an incremental build had other artifacts than a build from \
@@ -261,19 +262,40 @@ impl Evaluator {
         self.note.take()
     }
 
+    /// Builds a setting in a copy and from nothing, at the same time.
+    fn build_both(&mut self, setting: &KnobSetting) -> Result<[GateResult<BuiltTree>; 2]> {
+        let oid = self.commit(setting)?;
+        let Self { tools: EvaluatorParts { repo, trees, harness, .. }, copies, knobs, .. } = self;
+        let beside = harness.clone();
+        let both = thread::scope(|scope| {
+            let copy = scope.spawn(|| copies.build(&beside, knobs, setting));
+            let built = trees.built(repo, harness, oid.as_str());
+            let died = || CommandError::new(ErrorKind::Bug, "a build's thread died").into();
+            [copy.join().unwrap_or_else(|_| Err(died())), built]
+        });
+        self.note_standing(oid)?;
+        Ok(both)
+    }
+
     fn build_from_nothing(&mut self, setting: &KnobSetting) -> GateResult<BuiltTree> {
         let oid = self.commit(setting)?;
         let EvaluatorParts { repo, trees, harness, .. } = &mut self.tools;
         let built = split(trees.built(repo, harness, oid.as_str()))?;
+        self.note_standing(oid)?;
+        Ok(built?)
+    }
+
+    /// Notes that this commit was built last, and removes the builds that are too old.
+    fn note_standing(&mut self, oid: Oid) -> Result<()> {
         self.standing.retain(|standing| *standing != oid);
         self.standing.push(oid);
         if self.standing.len() > KEPT_MAX {
             self.standing.remove(0);
             let mut kept: Vec<&str> = self.standing.iter().map(Oid::as_str).collect();
             kept.push(self.base.as_str());
-            trees.keep_only(repo, &kept)?;
+            self.tools.trees.keep_only(&self.tools.repo, &kept)?;
         }
-        Ok(built?)
+        Ok(())
     }
 
     /// How many settings can be evaluated at the same time on one device.

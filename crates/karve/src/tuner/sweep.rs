@@ -99,6 +99,8 @@ pub struct Sweep {
     recalled: usize,
     /// The first setting that made these artifacts, by their digest.
     artifacts: BTreeMap<String, GridPoint>,
+    /// The digest of the artifacts of each setting that was built.
+    digests: BTreeMap<GridPoint, String>,
     /// How many settings had their artifacts compared.
     looked_at: usize,
     /// Settings that are being measured again.
@@ -152,6 +154,7 @@ impl Sweep {
             spent: Duration::ZERO,
             recalled: 0,
             artifacts: BTreeMap::new(),
+            digests: BTreeMap::new(),
             looked_at: 0,
             at_work: BTreeSet::new(),
             built_by: BTreeMap::new(),
@@ -287,7 +290,9 @@ impl Sweep {
 
     /// Records the artifacts of a setting; returns another setting with the same artifacts.
     fn record_artifacts(&mut self, point: GridPoint, digest: Option<&String>) -> Option<GridPoint> {
-        let twin = *self.artifacts.entry(digest?.clone()).or_insert(point);
+        let digest = digest?;
+        self.digests.insert(point, digest.clone());
+        let twin = *self.artifacts.entry(digest.clone()).or_insert(point);
         self.search.add_same(twin, point);
         (twin != point).then_some(twin)
     }

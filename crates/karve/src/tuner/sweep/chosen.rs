@@ -57,6 +57,19 @@ impl Sweep {
         Ok((stays, WRONG_MAX))
     }
 
+    /// The digest of a setting's artifacts; one that was not built before is built now.
+    fn digest(
+        &self,
+        point: GridPoint,
+        config: &KnobSetting,
+        judge: &mut dyn SettingJudge,
+    ) -> Result<Option<String>> {
+        match self.digests.get(&point) {
+            Some(digest) => Ok(Some(digest.clone())),
+            None => judge.artifacts_of(config),
+        }
+    }
+
     /// The same without values that have no effect: each value is reset to the default if the
     /// artifacts stay the same. So the diff contains only changes that matter.
     fn pare(
@@ -66,7 +79,8 @@ impl Sweep {
         judge: &mut dyn SettingJudge,
     ) -> Result<GridPoint> {
         let grid = self.search.shared_grid().clone();
-        let (Some(default), Some(digest)) = (grid.default_point(), judge.artifacts_of(config)?)
+        let (Some(default), Some(digest)) =
+            (grid.default_point(), self.digest(point, config, judge)?)
         else {
             return Ok(point);
         };
@@ -77,8 +91,9 @@ impl Sweep {
             }
             let mut less = pared.clone();
             less.insert(name, value);
-            let is_valid = grid.point(&less).is_some();
-            if is_valid && judge.artifacts_of(&less)?.as_ref() == Some(&digest) {
+            if let Some(point) = grid.point(&less)
+                && self.digest(point, &less, judge)?.as_ref() == Some(&digest)
+            {
                 pared = less;
             }
         }

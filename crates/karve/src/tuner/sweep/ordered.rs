@@ -2,7 +2,8 @@
 //! is faster, and one that is lost costs only the setting that it was trying.
 //!
 //! Every try has a number. A try is asked for when the results of all but the last few tries before
-//! it are known, and the search has been told exactly those, in the order of their numbers.
+//! it are known, and the search has been told exactly those, in the order of their numbers. Another
+//! reading of a setting is left to the machine that built it, if that is still there.
 
 use super::{FinishedTrial, ReadingPass, SettingTrier, SweepEnd, SweepState, SweepStep};
 use crate::tuner::at_once;
@@ -21,6 +22,9 @@ const OPEN_TRIES: usize = 2;
 /// How often an idle machine checks for new work.
 const IDLE: Duration = Duration::from_millis(5);
 
+/// A try with its number.
+type NumberedTry = (usize, GridPoint, ReadingPass);
+
 /// The tries in the order in which they were asked for.
 #[derive(Default)]
 struct TryOrder {
@@ -28,12 +32,51 @@ struct TryOrder {
     merged: usize,
     finished: BTreeMap<usize, (GridPoint, ReadingPass, FinishedTrial)>,
     /// Tries of machines that were lost.
-    orphans: VecDeque<(usize, GridPoint, ReadingPass)>,
+    orphans: VecDeque<NumberedTry>,
+    /// The machine that built a setting.
+    builders: BTreeMap<GridPoint, usize>,
+    /// Tries that wait for the machine that built their setting.
+    reserved: VecDeque<(usize, NumberedTry)>,
+}
+
+impl TryOrder {
+    /// Gives a new try to this machine, or keeps it for the one that built its setting.
+    fn assign(&mut self, number: usize, (point, turn): (GridPoint, ReadingPass)) -> OrderedStep {
+        let numbered = (self.asked, point, turn);
+        self.asked += 1;
+        let builder = *self.builders.entry(point).or_insert(number);
+        if builder != number {
+            self.reserved.push_back((builder, numbered));
+            return OrderedStep::Wait;
+        }
+        OrderedStep::Try(numbered)
+    }
+
+    /// A try that this machine must do before new ones.
+    fn waiting_for(&mut self, number: usize) -> Option<NumberedTry> {
+        let orphan = self.orphans.pop_front();
+        if let Some((_, point, _)) = orphan {
+            self.builders.insert(point, number);
+            return orphan;
+        }
+        let at = self.reserved.iter().position(|(builder, _)| *builder == number)?;
+        self.reserved.remove(at).map(|(_, numbered)| numbered)
+    }
+
+    /// A machine does no more tries; what waits for it may be done by any other.
+    fn leave(&mut self, number: usize) {
+        self.builders.retain(|_, builder| *builder != number);
+        let (its, others) = self.reserved.drain(..).partition(|(builder, _)| *builder == number);
+        self.reserved = others;
+        let its: VecDeque<(usize, NumberedTry)> = its;
+        self.orphans.extend(its.into_iter().map(|(_, numbered)| numbered));
+    }
 }
 
 /// What a machine does next.
+#[derive(Debug, PartialEq, Eq)]
 enum OrderedStep {
-    Try(usize, GridPoint, ReadingPass),
+    Try(NumberedTry),
     Wait,
     End(SweepEnd),
 }
@@ -49,7 +92,11 @@ pub(super) fn run(
     let mut ended = at_once(workers, &|number, worker| {
         let ready = worker.get_ready(&over);
         let end = match ready {
-            Ok(()) => work(shared, &order, window, number, &mut **worker),
+            Ok(()) => {
+                let end = work(shared, &order, window, number, &mut **worker);
+                locked(&order).leave(number);
+                end
+            }
             Err(_) if shared.rule.stop.at_once() => Ok(SweepEnd::Stopped),
             Err(error) => Err(error),
         };
@@ -82,7 +129,7 @@ fn work(
                 thread::sleep(IDLE);
                 continue;
             }
-            OrderedStep::Try(at, point, turn) => (at, point, turn),
+            OrderedStep::Try(numbered) => numbered,
         };
         let tried = shared.try_one(point, turn, worker);
         let waited = worker.waited();
@@ -110,8 +157,8 @@ fn next(
     window: usize,
     number: usize,
 ) -> Result<OrderedStep> {
-    if let Some((at, point, turn)) = order.orphans.pop_front() {
-        return Ok(OrderedStep::Try(at, point, turn));
+    if let Some(numbered) = order.waiting_for(number) {
+        return Ok(OrderedStep::Try(numbered));
     }
     // Exactly the tries before the window are merged.
     while order.merged + window <= order.asked {
@@ -122,11 +169,9 @@ fn next(
     let step = shared.sweep().next(&shared.rule, shared.started, number);
     match step {
         SweepStep::Try(point, turn) => {
-            let at = order.asked;
-            order.asked += 1;
-            // Any machine may read it again.
+            // Who reads it again is decided here.
             shared.sweep().built_by.clear();
-            Ok(OrderedStep::Try(at, point, turn))
+            Ok(order.assign(number, (point, turn)))
         }
         SweepStep::End(SweepEnd::Stopped) => Ok(OrderedStep::End(SweepEnd::Stopped)),
         // Results that are still out may change what is next.
@@ -151,4 +196,35 @@ fn merge_next(shared: &SweepState<'_>, order: &mut TryOrder) -> Result<bool> {
     sweep.record_artifacts(point, done.artifacts.as_ref());
     sweep.takes((point, turn), &done, &shared.rule, &mut **watch)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: ReadingPass = ReadingPass::First;
+    const AGAIN: ReadingPass = ReadingPass::Again;
+
+    #[test]
+    fn another_reading_is_left_to_the_machine_that_built_the_setting() {
+        let (mut order, point) = (TryOrder::default(), GridPoint(7));
+        assert_eq!(order.assign(0, (point, FIRST)), OrderedStep::Try((0, point, FIRST)));
+        assert_eq!(order.assign(1, (point, AGAIN)), OrderedStep::Wait);
+        assert_eq!(order.waiting_for(1), None);
+        assert_eq!(order.waiting_for(0), Some((1, point, AGAIN)));
+        assert_eq!(order.waiting_for(0), None);
+        assert_eq!(order.assign(0, (point, AGAIN)), OrderedStep::Try((2, point, AGAIN)));
+    }
+
+    #[test]
+    fn what_waits_for_a_machine_that_left_is_done_by_another() {
+        let (mut order, point) = (TryOrder::default(), GridPoint(7));
+        order.assign(0, (point, FIRST));
+        assert_eq!(order.assign(1, (point, AGAIN)), OrderedStep::Wait);
+        order.leave(0);
+        assert_eq!(order.waiting_for(2), Some((1, point, AGAIN)));
+        // The machine that took it over has built the setting now.
+        assert_eq!(order.assign(1, (point, AGAIN)), OrderedStep::Wait);
+        assert_eq!(order.waiting_for(2), Some((2, point, AGAIN)));
+    }
 }
