@@ -34,7 +34,8 @@ const CHANGES: [&str; 8] = [
 ];
 
 /// What can be asked about a tensor without looking at its elements.
-const EXTENTS: [&str; 8] = ["size", "shape", "dtype", "ndim", "device", "len", "numel", "is_empty"];
+const EXTENTS: [&str; 10] =
+    ["size", "shape", "dtype", "ndim", "device", "len", "numel", "is_empty", "type", "__class__"];
 
 /// What a function does with the data of its inputs.
 pub(super) struct DataFlow<'a> {
@@ -130,7 +131,7 @@ impl<'a> DataFlow<'a> {
     }
 
     /// Whether an expression is made of what an input contains.
-    fn has_content(&self, expression: NodeIndex) -> bool {
+    pub(super) fn has_content(&self, expression: NodeIndex) -> bool {
         self.names_input(expression, &self.content, |node| is_extent(self.flow.file.tree, node))
     }
 

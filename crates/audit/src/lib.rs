@@ -12,6 +12,7 @@ mod build_files;
 mod c;
 mod c_flow;
 mod caller_memory;
+mod compared;
 mod copies;
 mod data_flow;
 mod flow;

@@ -4,7 +4,7 @@
 use super::analyzed::AnalyzedFile;
 use super::flow::FunctionFlow;
 use super::reading::FileFacts;
-use super::{caller_memory, memo, state};
+use super::{caller_memory, compared, memo, state};
 use std::collections::BTreeSet;
 
 impl AnalyzedFile<'_> {
@@ -23,6 +23,9 @@ impl AnalyzedFile<'_> {
         memo::examine(self, &flows, &mut cached, reading);
         state::examine(self, &flows, &cached, reading);
         caller_memory::examine(self, &flows, reading);
+        if self.declared.is_none() {
+            compared::examine(self, &flows, &cached, reading);
+        }
         if self.tree.is_exhausted() {
             let what = "too much to analyze; the rest was not read".to_owned();
             reading.note("unaudited", "fuel", 0, what);

@@ -212,7 +212,10 @@ fn found_by_name(
 fn patch(tree: &SyntaxTree<'_>, node: NodeIndex, names: &PythonNames<'_>, reading: &mut FileFacts) {
     let line = tree.line(node);
     let target = match tree.kind(node) {
-        "assignment" | "augmented_assignment" => tree.child(node, "left"),
+        "assignment" | "augmented_assignment" | "for_statement" | "for_in_clause" => {
+            tree.child(node, "left")
+        }
+        "as_pattern_target" => tree.children(node).next(),
         "delete_statement" => tree.find(node, &["attribute"]).next(),
         "call" => {
             let callee = tree.child(node, "function");

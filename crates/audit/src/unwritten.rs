@@ -30,7 +30,8 @@ const NEUTRAL: [&str; 15] = [
     "element_size",
     "data",
 ];
-const VIEWS: [&str; 10] = [
+const VIEWS: [&str; 11] = [
+    "operands",
     "reshape",
     "view",
     "ravel",
@@ -43,7 +44,7 @@ const VIEWS: [&str; 10] = [
     "swapaxes",
 ];
 /// Functions that compare arrays.
-const COMPARES: [&str; 6] =
+pub(super) const COMPARES: [&str; 6] =
     ["array_equal", "array_equiv", "allclose", "isclose", "equal", "not_equal"];
 
 /// Reductions leave out the elements that `where` leaves out.
@@ -73,7 +74,7 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, reading: &mut FileFacts) {
         let found = match read_as(tree, node) {
             Some(ArrayUse::Compared) => Some(("result-memo", node)),
             Some(ArrayUse::Read) => Some(("replay", node)),
-            _ => target(tree, node).and_then(|name| first_read(tree, node, name)),
+            _ => target(tree, outermost(tree, node)).and_then(|name| first_read(tree, node, name)),
         };
         if let Some((rule, at)) = found {
             let what = format!("`{}` is read before it is written", tree.excerpt(node));
@@ -85,11 +86,21 @@ pub(super) fn examine(tree: &SyntaxTree<'_>, reading: &mut FileFacts) {
 
 fn allocates(tree: &SyntaxTree<'_>, call: NodeIndex) -> bool {
     let path = tree.child_text(call, "function");
-    let of_arrays = ["empty", "empty_like", "empty_strided", "new_empty"];
+    let of_arrays = [
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "new_empty",
+        "masked_all",
+        "masked_all_like",
+        "chararray",
+        "recarray",
+    ];
     let plain = of_arrays.contains(&callee(tree, call)) && path.contains('.');
     let bare = ["empty", "empty_like", "ndarray"].contains(&path);
     let with_buffer = tree.text(call).contains("buffer");
-    plain || ((bare || callee(tree, call) == "ndarray") && !with_buffer)
+    let by_iterator = callee(tree, call) == "nditer" && tree.text(call).contains("\"allocate\"");
+    plain || by_iterator || ((bare || callee(tree, call) == "ndarray") && !with_buffer)
 }
 
 /// The local that gets a new array.
