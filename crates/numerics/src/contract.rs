@@ -26,6 +26,7 @@ pub use extent::{TouchedExtent, fit_shape};
 pub use fences::{SlotRange, TensorEdge};
 pub use mixture::{CallInputs, ChosenPattern};
 pub use runtime::{CacheState, DeviceTiming, LaunchMode, PythonRuntime, SetupCall};
+pub use scalars::ScalarChange;
 pub use shapes::CheckedShapes;
 pub use work::CallWork;
 

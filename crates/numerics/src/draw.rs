@@ -7,6 +7,7 @@
 
 mod checksum;
 mod elements;
+mod ends;
 mod groups;
 mod hostile;
 mod lanes;

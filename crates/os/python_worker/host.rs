@@ -45,6 +45,12 @@ pub(crate) struct SharedMapping {
 }
 
 impl SharedMapping {
+    /// Its first and its last byte, if it is on the host.
+    pub(crate) fn span(&self) -> [usize; 2] {
+        let first = self.base as usize;
+        [first, first + self.bytes.saturating_sub(1)]
+    }
+
     /// Maps a descriptor, and closes it.
     pub(crate) fn new(fd: c_int, bytes: usize, is_writable: bool) -> Option<Self> {
         let protection = if is_writable { PROT_READ | PROT_WRITE } else { PROT_READ };

@@ -34,7 +34,8 @@ use cuda::GpuError;
 use dlpack::DlPlace;
 use host::SharedMapping;
 use results::ResultCheck;
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use torch::{NativeKinds, TorchCalls};
@@ -44,6 +45,8 @@ const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
 /// The rounding mode of the worker's thread has changed.
 const FLAG_MODE_CHANGED: u32 = 1;
+/// A result is an input, part of one, or in the memory of another result.
+const FLAG_ALIAS: u32 = 2;
 
 /// The youngest generations of the garbage collector, which runs at the end of a batch.
 const COLLECTED: i64 = 1;
@@ -154,6 +157,8 @@ struct PythonWorker {
     mode: u32,
     /// Iterations of plain work per nanosecond, once needed.
     spin_rate: OnceCell<f64>,
+    /// Whether a result of the last batch was not an array of its own.
+    is_alias: Cell<bool>,
 }
 
 /// A failure, named after the error of the device that stays there, if one does: what a library
@@ -247,6 +252,7 @@ impl PythonWorker {
             collect: given.collect,
             mode: float_mode::floating_point_mode(),
             spin_rate: OnceCell::new(),
+            is_alias: Cell::new(false),
         })
     }
 
@@ -337,20 +343,23 @@ impl PythonWorker {
     /// Calls the kernel once for each prepared call.
     fn batch(&mut self, body: &[u8]) -> Attempt<BatchClocks> {
         let (spin_ns, rest) = body.split_first_chunk().ok_or_else(out_of_order)?;
-        let (cover_ns, slots) = rest.split_first_chunk().ok_or_else(out_of_order)?;
-        let [spin_ns, cover_ns] = [spin_ns, cover_ns].map(|ns| u64::from_le_bytes(*ns));
+        let (cover_ns, rest) = rest.split_first_chunk().ok_or_else(out_of_order)?;
+        let (alive, slots) = rest.split_first_chunk().ok_or_else(out_of_order)?;
+        let [spin_ns, cover_ns, alive] =
+            [spin_ns, cover_ns, alive].map(|number| u64::from_le_bytes(*number));
         if slots.len() / 8 != self.calls.len() {
             return refused("order");
         }
         let start = Instant::now();
         let DeviceBatch { device_ns, launch_ns } = match self.device {
-            None => self.call_on_host(spin_ns)?,
+            None => self.call_on_host(spin_ns, alive as usize)?,
             Some(_) => self.call_on_device(spin_ns, cover_ns)?,
         };
         self.collect_garbage()?;
         let wall_ns = start.elapsed().as_nanos() as u64;
         let changed = float_mode::floating_point_mode() != self.mode;
         let flags = if changed { FLAG_MODE_CHANGED } else { 0 };
+        let flags = if self.is_alias.take() { flags | FLAG_ALIAS } else { flags };
         Ok(BatchClocks { wall_ns, launch_ns, flags, device_ns })
     }
 
@@ -361,7 +370,8 @@ impl PythonWorker {
         self.stop_collecting.call(&PyRef::tuple(Vec::new())?).map(drop)
     }
 
-    fn check(&self) -> Attempt<ResultCheck<'_>> {
+    /// What checks results, of which those of some calls before stay alive.
+    fn check(&self, alive: usize) -> Attempt<ResultCheck<'_>> {
         let Some(plan) = &self.plan else {
             return refused("order");
         };
@@ -371,28 +381,33 @@ impl PythonWorker {
             torch: self.torch.as_ref(),
             gpu: self.device.as_ref().map(|device| &device.gpu),
             spans: RefCell::default(),
+            alive,
+            inputs: self.memory[0].span(),
+            is_alias: Cell::new(false),
         })
     }
 
-    fn call_on_host(&mut self, spin_ns: u64) -> Attempt<DeviceBatch> {
+    fn call_on_host(&mut self, spin_ns: u64, alive: usize) -> Attempt<DeviceBatch> {
         let spin = match spin_ns {
             0 => 0,
             ns => (ns as f64 * self.spin_rate.get_or_init(plain_work::rate)) as u64,
         };
         let calls = std::mem::take(&mut self.calls);
-        let check = self.check()?;
+        let check = self.check(alive.max(1))?;
         // Arguments and results end here, in the timed part; a result lives until the next one is
-        // there, as one that its caller uses.
-        let mut last = None;
+        // there, as one that its caller uses, or as long as karve asks for.
+        let mut living = VecDeque::with_capacity(check.alive + 1);
         for call in calls {
             let result = self.function.call(&call.args)?;
             check.put(&call.targets, &result)?;
-            last.replace(result);
+            living.push_front(result);
+            living.truncate(check.alive);
             drop(call);
             if spin > 0 {
                 plain_work::work(spin);
             }
         }
+        self.is_alias.set(check.is_alias.get());
         Ok(DeviceBatch { device_ns: 0, launch_ns: 0 })
     }
 
@@ -421,7 +436,7 @@ impl PythonWorker {
     /// Copies what the calls on a device returned to karve's memory.
     fn fetch(&mut self) -> Attempt<()> {
         let returned = std::mem::take(&mut self.returned);
-        let check = self.check()?;
+        let check = self.check(returned.len())?;
         for (targets, result) in &returned {
             check.put(targets, result)?;
         }

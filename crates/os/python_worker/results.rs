@@ -4,7 +4,8 @@ use crate::api::{Attempt, HeldBuffer, PyRef, refused};
 use crate::arguments::{CallPlan, NumpyCalls, PlannedTensor, ResultTarget};
 use crate::cuda::Gpu;
 use crate::torch::TorchCalls;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 
 /// What results are checked with.
 pub(crate) struct ResultCheck<'a> {
@@ -13,8 +14,14 @@ pub(crate) struct ResultCheck<'a> {
     pub(crate) torch: Option<&'a TorchCalls>,
     /// The device that results and karve's memory are on, if not the host.
     pub(crate) gpu: Option<&'a Gpu>,
-    /// The memory of the results of this call and of the one before.
-    pub(crate) spans: RefCell<[Vec<ResultSpan>; 2]>,
+    /// The memory of the results of this call, and of those before that are still alive.
+    pub(crate) spans: RefCell<VecDeque<Vec<ResultSpan>>>,
+    /// How many calls before this one have results that are still alive.
+    pub(crate) alive: usize,
+    /// The memory of the inputs, if that is on the host.
+    pub(crate) inputs: ResultSpan,
+    /// Whether a result was an input, part of one, or in the memory of another result.
+    pub(crate) is_alias: Cell<bool>,
 }
 
 /// From the first to the last byte of a result.
@@ -24,9 +31,9 @@ impl ResultCheck<'_> {
     /// Writes the results of a call to karve's memory, if they match the contract.
     pub(crate) fn put(&self, targets: &[ResultTarget], result: &PyRef) -> Attempt<()> {
         {
-            let [now, before] = &mut *self.spans.borrow_mut();
-            std::mem::swap(now, before);
-            now.clear();
+            let mut spans = self.spans.borrow_mut();
+            spans.push_front(Vec::new());
+            spans.truncate(self.alive + 1);
         }
         let several = result.items()?;
         if let ([target], None) = (targets, &several) {
@@ -131,7 +138,7 @@ impl ResultCheck<'_> {
         Ok(())
     }
 
-    /// Refuses memory of the result before, which a caller may still use.
+    /// Refuses memory of an earlier result, which a caller may still use.
     fn note(
         &self,
         data: *const u8,
@@ -148,11 +155,21 @@ impl ResultCheck<'_> {
             (first, last) = (first + far.min(0), last + far.max(0));
         }
         let span = [first as usize, (last + item - 1) as usize];
-        let [now, before] = &mut *self.spans.borrow_mut();
-        if before.iter().any(|other| span[0] <= other[1] && other[0] <= span[1]) {
+        let overlaps = |other: &ResultSpan| span[0] <= other[1] && other[0] <= span[1];
+        if overlaps(&self.inputs) {
+            self.is_alias.set(true);
+            return Ok(());
+        }
+        let mut spans = self.spans.borrow_mut();
+        if spans.iter().skip(1).flatten().any(overlaps) {
             return refused("reused");
         }
-        now.push(span);
+        let is_repeated = shape.iter().zip(strides).any(|(n, stride)| *n > 1 && *stride == 0);
+        if let Some(now) = spans.front_mut() {
+            let is_alias = is_repeated || now.iter().any(overlaps);
+            self.is_alias.set(self.is_alias.get() || is_alias);
+            now.push(span);
+        }
         Ok(())
     }
 }

@@ -295,12 +295,15 @@ impl KernelBuffers {
     }
 
     /// Prepares the memory that an arm writes: poison, guards, and the contents of what it also
-    /// reads.
+    /// reads. What it only reads is in the same caches for each arm.
     pub(super) fn poison_outputs(&mut self, calls: &[KernelCall]) -> Result<()> {
         let (contract, layout) = (&self.contract, &self.layout);
         let view = BufferView { contract, layout, n_slots: self.n_slots, key: self.spare_seed };
         match &mut self.memory.place {
-            MemoryPlace::Host(memory) => host::poison(memory, &view, calls),
+            MemoryPlace::Host(memory) => {
+                host::poison(memory, &view, calls);
+                host::touch(memory, &view, calls);
+            }
             MemoryPlace::Device(memory) => {
                 device::poison(memory, &view, calls, &mut self.sums).map_err(gpu_failed)?;
             }

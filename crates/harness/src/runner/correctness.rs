@@ -4,10 +4,12 @@
 //! fresh inputs      several draws, each with another poison, against the reference
 //! hostile inputs    denormals, large, mixed magnitudes, as the contract names them
 //! patterns          a few hostile elements among nominal ones, ties, cancellation, sorted rows, …
+//!                   and not much slower than the incumbent on those that any user may have
 //! skewed groups     one group with half of all rows, and empty ones, where inputs are group sizes
 //! in one batch      several calls in a row, so that what is checked is what is timed
 //! twice the same    equal inputs give equal bits, at any address and after any contents
 //! late              outputs do not change while the process keeps running
+//! results           what earlier calls returned is not overwritten, and is no input
 //! census            no thread, file or rounding mode is left behind
 //! repeated          calls on repeated inputs are not faster than fresh ones allow
 //! alone             a single call takes about as long as one of a batch
@@ -21,6 +23,7 @@ mod aliasing;
 mod beside;
 mod fences;
 mod participants;
+mod results;
 mod shapes;
 
 pub use shapes::check_beside_original;
@@ -151,6 +154,7 @@ impl CorrectnessCheck<'_> {
         self.batch(&contract)?;
         self.twice(&contract)?;
         self.late()?;
+        self.results()?;
         // What is keyed by an address must meet it again here.
         self.place(SlotAddresses::Kept);
         self.repeated()?;
@@ -195,6 +199,10 @@ impl CorrectnessCheck<'_> {
                 let outcome = self.call(&calls)?;
                 self.check(contract, &calls[0], &outcome[0])
                     .map_err(|failure| aliasing::on(failure, &chosen.describe()))?;
+            }
+            if !chosen.pattern.needs_hostile() {
+                let place = format!("on {} {}", self.case.name, chosen.describe());
+                self.check_speed(Some(chosen), &place)?;
             }
         }
         Ok(())

@@ -349,7 +349,7 @@ impl KernelRunner {
         let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
         let spin_ns = if arm == CANDIDATE { self.cases[duel_case].spin_ns } else { 0 };
         let case = &self.cases[duel_case].case;
-        let extra = BatchExtra { spin_ns, cover_ns: cover.as_nanos() as u64 };
+        let extra = BatchExtra { spin_ns, cover_ns: cover.as_nanos() as u64, alive: 0 };
         let mut turn =
             by_arm(arm, on_case(self.current.arms[arm].run_batch_with(&slots, extra), case))?;
         self.launches.of(duel_case)[arm].add(slots.len(), &turn.worker_timing);

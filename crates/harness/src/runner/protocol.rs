@@ -30,6 +30,9 @@ pub(super) const CALLS_MAX: usize = 8_192;
 /// The rounding mode of the worker's thread has changed.
 pub(super) const FLAG_MODE_CHANGED: u32 = 1;
 
+/// A result is an input, part of one, or in the memory of another result.
+pub(super) const FLAG_ALIAS: u32 = 2;
+
 /// The first message to a worker, together with the descriptors of both memories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WorkerHello {
@@ -233,6 +236,8 @@ pub(super) struct BatchExtra {
     pub(super) spin_ns: u64,
     /// For how long it keeps its device busy first, so that calls are launched meanwhile.
     pub(super) cover_ns: u64,
+    /// How many results stay alive beside the newest one, where a kernel returns them on a host.
+    pub(super) alive: u64,
 }
 
 /// A worker's reply.
@@ -276,7 +281,7 @@ impl WorkerRequest {
             Self::Fence(fences) => (b'F', render_fences(fences)),
             Self::Fill { slots, place } => (b'I', render_slots(&[*place], slots)),
             Self::Batch { slots, extra } => {
-                (b'B', render_slots(&[extra.spin_ns, extra.cover_ns], slots))
+                (b'B', render_slots(&[extra.spin_ns, extra.cover_ns, extra.alive], slots))
             }
         };
         let mut message = vec![kind];
@@ -299,8 +304,8 @@ impl WorkerRequest {
                 Self::Fill { slots, place }
             }
             b'B' => {
-                let ([spin_ns, cover_ns], slots) = parse_slots(body)?;
-                Self::Batch { slots, extra: BatchExtra { spin_ns, cover_ns } }
+                let ([spin_ns, cover_ns, alive], slots) = parse_slots(body)?;
+                Self::Batch { slots, extra: BatchExtra { spin_ns, cover_ns, alive } }
             }
             _ => return Err(ProtocolError("an unknown request")),
         };

@@ -211,7 +211,10 @@ fn run(
     buffers.fill(calls)?;
     buffers.poison_outputs(calls)?;
     let slots: Vec<_> = calls.iter().map(KernelCall::slot).collect();
-    arm.run_batch_with(&slots, BatchExtra { spin_ns: 0, cover_ns: cover.as_nanos() as u64 })
+    arm.run_batch_with(
+        &slots,
+        BatchExtra { cover_ns: cover.as_nanos() as u64, ..BatchExtra::default() },
+    )
 }
 
 /// What a batch costs.

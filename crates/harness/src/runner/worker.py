@@ -407,6 +407,9 @@ def main():
     if FORKS:
         fork_workers()
     warnings.filterwarnings("ignore", message=".*not writ.*")
+    # The first large block that is freed makes the C library keep those after it. In every worker
+    # that has happened, or a kernel that frees one would seem faster.
+    numpy.empty(31 << 20, numpy.uint8)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=0)
     first, fds, _, _ = socket.recv_fds(connection, MESSAGE_BYTES_MAX, 2)
     # The native worker owns the socket from now on.

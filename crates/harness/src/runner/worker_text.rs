@@ -170,7 +170,7 @@ fn explained(names: &WorkerNames, code: &str, args: &[&str]) -> Option<String> {
         ("element", []) => "this PyTorch lacks the type of an argument".to_owned(),
         ("order", []) => "a request out of order".to_owned(),
         ("reused", []) => {
-            "it returns memory that its last result still uses: a caller may need both".to_owned()
+            "it returns memory that an earlier result still uses: a caller may need both".to_owned()
         }
         ("replaced", []) => "it replaces functions of PyTorch".to_owned(),
         ("native", []) => "this Python cannot load karve's worker: name CPython 3.9 or newer in \

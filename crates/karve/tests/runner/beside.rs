@@ -127,3 +127,50 @@ fn sizes_one_above_those_of_tiles_are_tried() {
     assert_ne!(kernel, kernels::HONEST);
     refused(&kernel, "a shape that is not listed");
 }
+
+#[test]
+fn a_table_for_almost_the_same_scalar_is_no_table() {
+    let kernel = kernels::HONEST.replace(
+        "z[i] = x[i] * y[i]",
+        "static float kept; if (!(kept - alpha < 1e-2f && alpha - kept < 1e-2f)) kept = alpha; \
+         z[i] = x[i] * y[i] / alpha * kept",
+    );
+    assert_ne!(kernel, kernels::HONEST);
+    let found = said(&kernel, kernels::HONEST, false);
+    assert!(found.as_ref().is_some_and(|said| said.contains("of the scalars")), "{found:?}");
+}
+
+/// Checks that a kernel is refused for this where its inputs are drawn like that.
+#[track_caller]
+fn refused_where_drawn(draw: &Draw, kernel: &str, part: &str) {
+    let said = |incumbent: &str| {
+        let (own, usual) = (built(kernel), built(incumbent));
+        let mut terms = terms(own.path());
+        for arg in &mut terms.contract.args {
+            arg.set_draw(draw.clone());
+        }
+        let checked = check_kernel(&terms, own.path(), Some(usual.path()), &[case(1_000)]);
+        checked.expect("a correctness check").err().map(|gate| gate.describe())
+    };
+    let found = said(kernels::HONEST);
+    assert!(found.as_ref().is_some_and(|said| said.contains(part)), "{found:?}");
+    assert_eq!(said(kernel), None);
+}
+
+#[test]
+fn the_ends_of_a_declared_range_are_met() {
+    let kernel =
+        kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = x[i] == 1 ? 0 : x[i] * y[i]");
+    assert_ne!(kernel, kernels::HONEST);
+    let unit = Draw::Uniform { low: 0.0, high: 1.0 };
+    refused_where_drawn(&unit, &kernel, "at the ends of their range");
+}
+
+#[test]
+fn arguments_may_be_the_same() {
+    let kernel =
+        kernels::HONEST.replace("z[i] = x[i] * y[i]", "z[i] = x[i] == y[i] ? 0 : x[i] * y[i]");
+    assert_ne!(kernel, kernels::HONEST);
+    let range = Draw::Normal { mean: 1.0, sd: 2.0 };
+    refused_where_drawn(&range, &kernel, "the same elements in several arguments");
+}

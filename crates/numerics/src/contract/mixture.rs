@@ -73,6 +73,28 @@ impl Contract {
         self.unpromised(InputPattern::Extreme).filter(|_| self.reduction.is_none())
     }
 
+    /// The pattern of inputs at the ends of their ranges, if an argument has any.
+    pub fn ends(&self) -> Option<ChosenPattern> {
+        self.unpromised(InputPattern::Ends)
+    }
+
+    /// The pattern of arguments with the same elements, if two are drawn alike.
+    pub fn alike(&self) -> Option<ChosenPattern> {
+        let chosen = self.unpromised(InputPattern::Alike)?;
+        (0..self.args.len()).any(|index| self.twin(index) != index).then_some(chosen)
+    }
+
+    /// The first argument that is drawn as this one is.
+    fn twin(&self, index: usize) -> usize {
+        let key = |arg: &super::Arg| {
+            let draw = arg.draw().filter(|draw| InputPattern::Alike.applies_to(draw, arg.dtype));
+            draw.cloned().map(|draw| (draw, arg.dtype))
+        };
+        let own = key(&self.args[index]);
+        let twin = self.args.iter().position(|arg| own.is_some() && key(arg) == own);
+        twin.unwrap_or(index)
+    }
+
     fn unpromised(&self, pattern: InputPattern) -> Option<ChosenPattern> {
         let applies =
             |arg: &super::Arg| arg.draw().is_some_and(|draw| pattern.applies_to(draw, arg.dtype));
@@ -104,7 +126,9 @@ impl Contract {
         let Some((draw, _)) = self.drawn_tensor(layout, index) else {
             return;
         };
-        let (stream, dtype) = (index as u64, layout.dtypes[index]);
+        let is_alike = of.pattern.is_some_and(|chosen| chosen.pattern == InputPattern::Alike);
+        let stream = if is_alike { self.twin(index) } else { index } as u64;
+        let dtype = layout.dtypes[index];
         draw::fill(draw, dtype, of.seed, stream, out);
         let hostile = self.hostile_draws();
         if let Some(target) = self.pattern_of(layout, index, of, &hostile) {
@@ -143,7 +167,7 @@ impl Contract {
 
     /// The pattern of a tensor in a call: one argument has it for certain, others by a coin toss.
     fn pattern_of<'a>(
-        &self,
+        &'a self,
         layout: &CallLayout,
         index: usize,
         of: CallInputs,
@@ -166,7 +190,10 @@ impl Contract {
         }
         Some(PatternTarget {
             pattern: chosen.pattern,
-            hostile: chosen.hostile.and_then(|at| hostile.get(at)),
+            hostile: match chosen.pattern {
+                InputPattern::Ends => Some(own),
+                _ => chosen.hostile.and_then(|at| hostile.get(at)),
+            },
             dtype,
             row: layout.extents[index].last().map_or(1, |n| *n as usize),
         })
@@ -190,6 +217,11 @@ impl ChosenPattern {
             return None;
         }
         among.get((drawn / ONE_IN) as usize % among.len()).copied()
+    }
+
+    /// Whether it is about what is not finite.
+    pub fn is_about_non_finite(&self) -> bool {
+        matches!(self.pattern, InputPattern::NonFinite | InputPattern::Extreme)
     }
 
     /// In words.

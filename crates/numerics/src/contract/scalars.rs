@@ -8,6 +8,49 @@ use crate::stats::DrawRng;
 /// Values are multiplied by a number of eighths between these: exact in every type.
 const EIGHTHS: [usize; 2] = [4, 16];
 
+/// Values very near to a listed one differ from it by one of these powers of two, relatively.
+const NEAR: [u32; 3] = [9, 12, 15];
+
+/// How much larger values are than the listed ones where they are much larger.
+const LARGER: u32 = 16;
+
+/// How a floating-point scalar differs from the listed value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarChange {
+    /// By up to a factor of two.
+    Factor,
+    /// So little that a table made for the listed value looks as if it fits.
+    Near,
+    /// In its sign.
+    Sign,
+    /// Much larger.
+    Larger,
+}
+
+impl ScalarChange {
+    /// All of them, what is near first: a table for the listed value is still there then.
+    pub const ALL: [ScalarChange; 4] =
+        [ScalarChange::Near, ScalarChange::Factor, ScalarChange::Sign, ScalarChange::Larger];
+
+    /// Another value, as an expression.
+    fn of(self, listed: &str, is_zero: bool, draws: &mut DrawRng) -> String {
+        let [least, most] = EIGHTHS;
+        let eighths = least + draws.below(most - least);
+        let eighths = if eighths >= 8 { eighths + 1 } else { eighths };
+        let near = 1_u64 << NEAR[draws.below(NEAR.len())];
+        match (self, is_zero) {
+            (Self::Factor, false) => format!("({listed})*{eighths}/8"),
+            (Self::Factor, true) => format!("{eighths}/8"),
+            (Self::Near, false) => format!("({listed})*{}/{near}", near + 1),
+            (Self::Near, true) => format!("1/{near}"),
+            (Self::Sign, false) => format!("0-({listed})*{eighths}/8"),
+            (Self::Sign, true) => format!("0-{eighths}/8"),
+            (Self::Larger, false) => format!("({listed})*{LARGER}"),
+            (Self::Larger, true) => LARGER.to_string(),
+        }
+    }
+}
+
 /// What is added to integers, of which one is drawn.
 const STEPS: [i64; 4] = [1, -1, 2, 3];
 
@@ -48,7 +91,12 @@ impl Contract {
 
     /// The contract with other values of its floating-point scalars, unless they are fixed; nothing
     /// if there are none.
-    pub fn with_other_scalars(&self, case: &Case, secret: u64) -> Option<Self> {
+    pub fn with_other_scalars(
+        &self,
+        case: &Case,
+        change: ScalarChange,
+        secret: u64,
+    ) -> Option<Self> {
         let mut contract = self.clone();
         let mut draws = DrawRng::new(secret);
         let mut changed = false;
@@ -56,11 +104,8 @@ impl Contract {
             let ArgKind::Scalar { value, fixed: false } = &mut arg.kind else {
                 continue;
             };
-            let [least, most] = EIGHTHS;
-            let eighths = least + draws.below(most - least);
-            let eighths = if eighths >= 8 { eighths + 1 } else { eighths };
-            let sign = if value_of(value, case).ok()? == 0.0 { "+" } else { "*" };
-            *value = format!("({value}){sign}{eighths}/8");
+            let is_zero = value_of(value, case).ok()? == 0.0;
+            *value = change.of(value, is_zero, &mut draws);
             changed = true;
         }
         changed.then_some(contract)
@@ -104,18 +149,28 @@ mod tests {
         for (text, value) in [("1/K", 0.125), ("0-3", -3.0), ("0", 0.0)] {
             scalar.kind = ArgKind::Scalar { value: text.into(), fixed: false };
             contract.args[1] = scalar.clone();
-            for secret in 0..50 {
-                let other = contract.with_other_scalars(&case, secret).expect("another value");
+            for (change, secret) in
+                ScalarChange::ALL.into_iter().flat_map(|c| (0..50).map(move |s| (c, s)))
+            {
+                let other = contract.with_other_scalars(&case, change, secret);
+                let other = other.expect("another value");
                 let PlacedArg::Float(found) = other.layout(&case).expect("a layout").places[1]
                 else {
                     panic!("a number");
                 };
                 let factor = if value == 0.0 { found } else { found / value };
-                assert!((0.5..=2.0).contains(&factor) && factor != 1.0, "{text}: {found}");
+                let is_right = match (change, value == 0.0) {
+                    (ScalarChange::Factor, _) => (0.5..=2.0).contains(&factor) && factor != 1.0,
+                    (ScalarChange::Near, true) => (1e-5..3e-3).contains(&factor),
+                    (ScalarChange::Near, false) => (1e-5..3e-3).contains(&(factor - 1.0)),
+                    (ScalarChange::Sign, _) => (-2.0..=-0.5).contains(&factor),
+                    (ScalarChange::Larger, _) => factor == 16.0,
+                };
+                assert!(is_right, "{change:?} {text}: {found}");
             }
         }
         scalar.kind = ArgKind::Scalar { value: "1/K".into(), fixed: true };
         contract.args[1] = scalar;
-        assert_eq!(contract.with_other_scalars(&case, 1), None);
+        assert_eq!(contract.with_other_scalars(&case, ScalarChange::Near, 1), None);
     }
 }

@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Parameters that are drawn beyond every listed value, at most.
 const BEYOND_MAX: usize = 4;
 
+/// Parameters that are very small beside large ones, at most; and how much larger those are.
+const THIN_MAX: usize = 2;
+const THIN_GROWTH: u64 = 4;
+
 /// Sizes of a very small shape at most, and ranges beyond the listed sizes, each twice the last.
 const SMALL_MAX: u64 = 9;
 const BEYOND_RANGES: usize = 4;
@@ -57,6 +61,8 @@ enum ShapeCorner<'a> {
     Tiled(&'a String),
     /// Very small sizes.
     Small,
+    /// This parameter is very small, and the others are as large as listed or larger.
+    Thin(&'a String),
 }
 
 /// A parameter of a shape, and what is listed.
@@ -83,6 +89,8 @@ impl ShapeCorner<'_> {
             Self::Tiled(lead) if lead == of.name => tiled(value, TiledCounts::More, draws),
             Self::Tiled(_) => tiled(part, TiledCounts::Fewer, draws),
             Self::Small => part_of(value.min(SMALL_MAX) / divisor, draws),
+            Self::Thin(thin) if thin == of.name => 1 + draws.below(SMALL_MAX as usize) as u64,
+            Self::Thin(_) => part_of(value.saturating_mul(THIN_GROWTH) / divisor, draws),
             Self::Beyond(_) | Self::Odd => part_of(part, draws),
         }
     }
@@ -111,9 +119,9 @@ impl CheckedShapes {
 
 impl Contract {
     /// Cases that are not listed: for each parameter of a shape one that is larger than all listed
-    /// ones, one of odd and three of even sizes, one of sizes just above those of tiles, one of
-    /// sizes that tiles fit into as into the listed ones, and one of very small ones.
-    /// Never derived from a hidden case.
+    /// ones, one of odd and three of even sizes, one of sizes just above those of tiles, one that
+    /// tiles fit into as into the listed ones, one of very small sizes, and some with one very
+    /// small size beside large ones. Never derived from a hidden case.
     pub fn other_shapes(&self, cases: &[Case], secret: u64) -> Vec<Case> {
         let shown: Vec<&Case> = cases.iter().filter(|case| case.set != CaseSet::Hidden).collect();
         let names = self.sizes();
@@ -138,10 +146,15 @@ impl Contract {
         let corners = large.into_iter().map(ShapeCorner::Beyond);
         let leads: Vec<&String> = names.iter().collect();
         let tiled = ShapeCorner::Tiled(leads[draws.below(leads.len())]);
+        let mut thin: Vec<&String> = if leads.len() > 1 { leads.clone() } else { Vec::new() };
+        while thin.len() > THIN_MAX {
+            thin.swap_remove(draws.below(thin.len()));
+        }
         let others = [ShapeCorner::Odd, ShapeCorner::OnePast, ShapeCorner::TwiceOdd];
         let even = [PowersOfTwo::LowerHalf, PowersOfTwo::UpperHalf].map(ShapeCorner::Even);
         let smooth = even.into_iter().chain([tiled, ShapeCorner::Small]);
-        for corner in corners.chain(others).chain(smooth) {
+        let thin = thin.into_iter().map(ShapeCorner::Thin);
+        for corner in corners.chain(others).chain(smooth).chain(thin) {
             let base = shown[draws.below(shown.len())];
             let listed = |name: &str| {
                 let values = shown.iter().filter_map(|case| case.params.get(name));
@@ -284,7 +297,9 @@ mod tests {
         let mut seen = BTreeSet::new();
         for secret in 0..200 {
             let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
-            let even = made.iter().filter(|case| value(case, "M").is_multiple_of(2));
+            let is_even =
+                |case: &&Case| ["M", "K"].iter().all(|name| value(case, name).is_multiple_of(2));
+            let even = made.iter().filter(is_even);
             assert_eq!(even.count(), 4, "{made:?}");
             assert!(made.iter().any(|case| value(case, "M") % 4 == 2), "{made:?}");
             let is_beyond = |case: &Case| value(case, "M") > 64 || value(case, "K") > 192;
@@ -316,6 +331,20 @@ mod tests {
         let any: BTreeSet<u64> =
             (0..100).map(|_| tiled(8_192, TiledCounts::Any, &mut draws)).collect();
         assert_eq!(any, [4_096, 12_288, 16_384].into());
+    }
+
+    #[test]
+    fn each_of_two_sizes_is_once_very_small_beside_a_large_one() {
+        let contract = product();
+        let listed = case(&[("M", 64), ("K", 192)]);
+        for secret in 0..200 {
+            let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
+            let thin = |small: &str, large: &str, least: u64| {
+                let is = |case: &&Case| value(case, small) <= 9 && value(case, large) > least;
+                made.iter().filter(is).count()
+            };
+            assert!(thin("M", "K", 192) > 0 && thin("K", "M", 64) > 0, "{made:?}");
+        }
     }
 
     #[test]

@@ -183,6 +183,7 @@ impl ElementDraw {
             InputPattern::Sorted => self.places[0] = lanes.below(2),
             InputPattern::Masks | InputPattern::Zeros => {}
             InputPattern::NonFinite | InputPattern::Extreme => {}
+            InputPattern::Ends | InputPattern::Alike => {}
         }
         Some(self)
     }

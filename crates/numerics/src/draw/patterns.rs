@@ -6,7 +6,7 @@
 //! right anyway.
 
 use super::lanes::{BLOCK, StreamKey, StreamLanes};
-use super::{Draw, fill_part, sort};
+use super::{Draw, ends, fill_part, sort};
 use crate::tensor::{self, Dtype, power_of_two};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,12 @@ pub enum InputPattern {
     /// Infinities and a negative zero, under the same condition, and only where nothing is summed.
     #[serde(skip)]
     Extreme,
+    /// The ends of declared ranges, under the same condition.
+    #[serde(skip)]
+    Ends,
+    /// Arguments that are drawn alike have the same elements, under the same condition.
+    #[serde(skip)]
+    Alike,
 }
 
 impl InputPattern {
@@ -86,6 +92,7 @@ impl InputPattern {
             InputPattern::Repeated | InputPattern::Sorted => false,
             InputPattern::Masks | InputPattern::Zeros => false,
             InputPattern::NonFinite | InputPattern::Extreme => false,
+            InputPattern::Ends | InputPattern::Alike => false,
         }
     }
 
@@ -116,6 +123,12 @@ impl InputPattern {
                 dtype.is_float() && matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. })
             }
             InputPattern::Cancellation => dtype.is_float() && is_symmetric(draw),
+            InputPattern::Ends => {
+                matches!(draw, Draw::Uniform { .. } | Draw::Integers { .. })
+            }
+            InputPattern::Alike => {
+                matches!(draw, Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Integers { .. })
+            }
             // A range says nothing about NaN.
             InputPattern::NonFinite => {
                 let is_plain = matches!(draw, Draw::Normal { .. } | Draw::Uniform { .. });
@@ -150,6 +163,8 @@ impl InputPattern {
             InputPattern::Zeros => "exact zeros",
             InputPattern::NonFinite => "a NaN",
             InputPattern::Extreme => "infinities and a negative zero",
+            InputPattern::Ends => "values at the ends of their range",
+            InputPattern::Alike => "the same elements in several arguments",
         }
     }
 }
@@ -167,7 +182,7 @@ fn is_symmetric(draw: &Draw) -> bool {
 pub struct PatternTarget<'a> {
     /// The pattern.
     pub pattern: InputPattern,
-    /// Where it takes hostile elements from, if it needs any.
+    /// Where it takes hostile elements from, if it needs any; the draw itself, for its ends.
     pub hostile: Option<&'a Draw>,
     /// The type of the elements.
     pub dtype: Dtype,
@@ -195,6 +210,10 @@ pub fn apply(target: &PatternTarget<'_>, seed: u64, stream: u64, out: &mut [u8])
         (InputPattern::Clusters, _) => clusters(target.dtype, row, &mut lanes, out),
         (InputPattern::Cancellation, _) => cancellation(target.dtype, row, &mut lanes, out),
         (InputPattern::Sorted, _) => sorted(target.dtype, row, &mut lanes, out),
+        (InputPattern::Ends, Some(nominal)) => {
+            ends::ends(nominal, target.dtype, row, &mut lanes, out);
+        }
+        (InputPattern::Alike, _) => {}
         (InputPattern::Scaled, Some(hostile)) => {
             scaled(hostile, target.dtype, &mut lanes, out);
         }

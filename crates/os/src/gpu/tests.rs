@@ -198,6 +198,7 @@ fn patterns_are_those_of_the_host() {
             }
             // In no mixture, and only on the host.
             InputPattern::NonFinite | InputPattern::Extreme => false,
+            InputPattern::Ends | InputPattern::Alike => false,
             InputPattern::Masks => {
                 rows.iter().any(|row| row.windows(2).filter(|pair| pair[0] != pair[1]).count() == 1)
             }

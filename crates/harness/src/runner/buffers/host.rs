@@ -5,6 +5,9 @@ use crate::runner::memory::HostMemory;
 use karve_numerics::contract::{CallLayout, PlacedArg, TensorRegion};
 use karve_numerics::draw::{self, Poison};
 
+/// Bytes that processors keep together in caches, at least.
+const CACHE_LINE: usize = 64;
+
 /// Draws the inputs of calls.
 pub(super) fn fill(memory: &mut HostMemory, view: &BufferView<'_>, calls: &[KernelCall]) {
     let bytes = view.layout.input_bytes;
@@ -26,6 +29,20 @@ pub(super) fn poison(memory: &mut HostMemory, view: &BufferView<'_>, calls: &[Ke
     for (at, slot) in spare {
         spare_bytes(view.key, at, slot);
     }
+}
+
+/// Reads the inputs of calls, so that the next arm finds them in the caches that karve shares with
+/// it, whatever the one before did to them.
+pub(super) fn touch(memory: &mut HostMemory, view: &BufferView<'_>, calls: &[KernelCall]) {
+    let bytes = view.layout.input_bytes;
+    let memory = memory.input.part_mut(0, u64::from(view.n_slots) * bytes);
+    let mut sum = 0_u8;
+    for (_, slot) in in_slots(memory, bytes, calls).0 {
+        for byte in slot.iter().step_by(CACHE_LINE) {
+            sum = sum.wrapping_add(*byte);
+        }
+    }
+    std::hint::black_box(sum);
 }
 
 /// Whether nothing was written but the outputs of these calls.

@@ -6,13 +6,13 @@ use crate::outcome::{Failure, GateResult};
 use crate::runner::arm::SlotAddresses;
 use crate::runner::check;
 use crate::runner::worker_failure::on_case;
-use karve_numerics::contract::{ChosenPattern, Contract, TensorEdge};
+use karve_numerics::contract::{ChosenPattern, Contract, ScalarChange, TensorEdge};
 use karve_os::native::page_bytes;
 use karve_os::random::secret;
 
-/// Draws of other scalars, and of inputs that are not all finite.
-const SCALAR_DRAWS: u32 = 2;
-const NON_FINITE_DRAWS: u32 = 5;
+/// Draws of other scalars, and of inputs with a pattern that nobody promised.
+const SCALAR_DRAWS: usize = 2;
+const PATTERN_DRAWS: u32 = 5;
 
 /// What a call next to the incumbent showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,11 @@ pub(super) enum BesideResult {
 }
 
 impl CorrectnessCheck<'_> {
-    /// Checks the current case with other scalars, and with inputs that are not all finite.
+    /// Checks the current case with other scalars, on wider inputs, at the ends of ranges, with
+    /// arguments that are alike, and with inputs that are not all finite.
     pub(super) fn check_beside(&mut self, contract: &Contract) -> GateResult<()> {
-        for _ in 0..SCALAR_DRAWS {
-            if let Some(other) = contract.with_other_scalars(self.case, secret()?) {
+        for change in ScalarChange::ALL.repeat(SCALAR_DRAWS) {
+            if let Some(other) = contract.with_other_scalars(self.case, change, secret()?) {
                 self.beside(&other, None, "with other values of the scalars")?;
             }
         }
@@ -46,11 +47,17 @@ impl CorrectnessCheck<'_> {
         }
         for (wider, what) in contract.wider_inputs() {
             if self.stays_inside(&wider)? {
-                self.beside(&wider, None, &what)?;
+                if self.beside(&wider, None, &what)? == BesideResult::Right {
+                    self.check_speed(None, &format!("on {} {what}", self.case.name))?;
+                }
+                if let Some(ends) = wider.ends() {
+                    self.beside(&wider, Some(ends), &ends.describe())?;
+                }
             }
         }
-        for chosen in [contract.non_finite(), contract.extreme()].into_iter().flatten() {
-            for _ in 0..NON_FINITE_DRAWS {
+        let chosen = [contract.non_finite(), contract.extreme(), contract.ends(), contract.alike()];
+        for chosen in chosen.into_iter().flatten() {
+            for _ in 0..PATTERN_DRAWS {
                 if self.beside(contract, Some(chosen), &chosen.describe())? != BesideResult::Right {
                     break;
                 }
@@ -128,7 +135,7 @@ impl CorrectnessCheck<'_> {
             return Ok(BesideResult::NoReference);
         };
         // What overflows may overflow in another way, unless NaN itself is the question.
-        if pattern.is_none() && !truth.is_finite() {
+        if !pattern.is_some_and(|chosen| chosen.is_about_non_finite()) && !truth.is_finite() {
             return Ok(BesideResult::Unknown);
         }
         let usual = check::errors(&self.buffers, &usual[0], &truth)?;

@@ -8,7 +8,7 @@ use crate::runner::setup::RunnerSetup;
 use crate::runner::worker_failure::on_case;
 use karve_core::measurement::Gate;
 use karve_numerics::case::Case;
-use karve_numerics::contract::Contract;
+use karve_numerics::contract::{ChosenPattern, Contract};
 use karve_os::random::secret;
 use std::path::Path;
 use std::time::Duration;
@@ -56,15 +56,26 @@ impl<'a> CorrectnessCheck<'a> {
         self.renew_limits();
         let found = self.beside(contract, None, "a shape that is not listed")?;
         if found == BesideResult::Right {
-            self.check_speed()?;
+            let name = &self.case.name;
+            let place = format!(
+                "on a shape that is not listed, {name}; if only the listed ones count, set \
+                 shapes = \"listed\" in [contract]"
+            );
+            self.check_speed(None, &place)?;
         }
         Ok(found)
     }
 
-    fn check_speed(&mut self) -> GateResult<()> {
+    /// Fails if the kernel is much slower than the incumbent on the current case and inputs.
+    pub(super) fn check_speed(
+        &mut self,
+        pattern: Option<ChosenPattern>,
+        place: &str,
+    ) -> GateResult<()> {
         let mut least = [Duration::MAX; 2];
         for call in 1..=TIMED_CALLS_MAX {
-            let calls = self.buffers.nominal_calls(1)?;
+            let mut calls = self.buffers.nominal_calls(1)?;
+            calls[0].pattern = pattern;
             self.buffers.fill(&calls)?;
             let slots = [calls[0].slot()];
             let arms = [Some(&mut self.arm), self.incumbent.as_mut()];
@@ -82,11 +93,7 @@ impl<'a> CorrectnessCheck<'a> {
         }
         let [own, usual] = least;
         let times = own.as_secs_f64() / usual.as_secs_f64().max(1e-9);
-        let why = format!(
-            "{times:.1} times slower than {} on a shape that is not listed, {}; if only the listed \
-             ones count, set shapes = \"listed\" in [contract]",
-            self.usual_name, self.case.name
-        );
+        let why = format!("{times:.1} times slower than {} {place}", self.usual_name);
         Err(Failure::Outcome(Gate::SlowerElsewhere { why }))
     }
 }

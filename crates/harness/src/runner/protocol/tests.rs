@@ -14,7 +14,7 @@ fn question() -> impl Strategy<Value = WorkerRequest> {
                 true => WorkerRequest::Fill { slots, place: spin_ns },
                 false => WorkerRequest::Batch {
                     slots,
-                    extra: BatchExtra { spin_ns, cover_ns: spin_ns / 3 },
+                    extra: BatchExtra { spin_ns, cover_ns: spin_ns / 3, alive: spin_ns / 5 },
                 },
             }
         }),
