@@ -102,9 +102,8 @@ fn kept_in(
     kept: &BTreeSet<&str>,
     expression: NodeIndex,
 ) -> Option<String> {
-    let file = flow.file;
-    file.names(expression).into_iter().find_map(|name| {
-        let name = match file.is_outside(flow.function, name) {
+    names(flow.file.tree, expression).find_map(|name| {
+        let name = match flow.file.is_outside(flow.function, name) {
             true => name,
             false => flow.taint.alias.get(name)?,
         };
@@ -112,20 +111,25 @@ fn kept_in(
     })
 }
 
+/// The variables in an expression, also those that look like a member of a module.
+fn names<'t>(
+    tree: &'t SyntaxTree<'_>,
+    expression: NodeIndex,
+) -> impl Iterator<Item = &'t str> + 't {
+    let own = tree.find(expression, &["identifier"]);
+    own.filter(|of| tree.place(*of) != Some("attribute")).map(|of| tree.text(of))
+}
+
 /// Whether a local is compared that a function made which is not known to fill it.
 fn is_of_unknown(flow: &FunctionFlow<'_>, expression: NodeIndex) -> bool {
-    let file = flow.file;
-    let Some(name) = file.root(expression) else {
+    let tree = flow.file.tree;
+    let Some(name) = names(tree, expression).next() else {
         return false;
     };
-    let assigned = flow.function.assigned.iter();
-    let mut values = assigned.filter(|(target, _)| file.root(*target) == Some(name));
-    values.any(|(target, value)| {
-        file.is_bare(*target)
-            && file.tree.find(*value, &["call"]).next().is_some_and(|_| {
-                let mut calls = file.tree.find(*value, &["call"]);
-                !calls.any(|call| is_listed("python-filling", callee(file.tree, call)))
-            })
+    let fills = |call: NodeIndex| is_listed("python-filling", callee(tree, call));
+    flow.function.assigned.iter().any(|(target, value)| {
+        let mut calls = tree.find(*value, &["call"]).peekable();
+        tree.text(*target) == name && calls.peek().is_some() && !calls.any(fills)
     })
 }
 

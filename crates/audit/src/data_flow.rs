@@ -152,7 +152,9 @@ impl<'a> DataFlow<'a> {
         };
         let function = self.flow.function;
         tree.within(expression).any(|node| {
-            ["identifier", "shorthand_field_identifier"].contains(&tree.kind(node)) && {
+            let is_member = tree.place(node) == Some("attribute");
+            let kinds = ["identifier", "shorthand_field_identifier"];
+            kinds.contains(&tree.kind(node)) && !is_member && {
                 let name = tree.text(node);
                 let known = function.tensors.contains(name) || locals.contains(name);
                 known && !is_left_out(node) && !is_allocated(node)

@@ -97,7 +97,10 @@ impl Grammar for PythonGrammar<'_> {
         match tree.kind(node) {
             "identifier" => {
                 let attribute = tree.place(node) == Some("attribute");
-                let keyword = ["name", "function"].map(Some).contains(&tree.place(node));
+                // The target of `:=` is a variable, though its place is called a name.
+                let up = tree.parent(node).map_or("", |up| tree.kind(up));
+                let place = tree.place(node).filter(|_| up != "named_expression");
+                let keyword = ["name", "function"].map(Some).contains(&place);
                 let plain = !attribute && !keyword && !self.computes(tree, node);
                 (plain && !is_self(tree, node)).then(|| tree.text(node))
             }
