@@ -165,7 +165,8 @@ impl Contract {
         }
     }
 
-    /// The pattern of a tensor in a call: one argument has it for certain, others by a coin toss.
+    /// The pattern of a tensor in a call: one argument has it for certain, others by a coin toss;
+    /// all of them are at the ends of their ranges, if one is.
     fn pattern_of<'a>(
         &'a self,
         layout: &CallLayout,
@@ -185,7 +186,9 @@ impl Contract {
         let places: Vec<usize> = (0..self.args.len()).filter(|i| applies(&self.args[*i])).collect();
         let first = hash64(of.seed, b"pattern") as usize % places.len().max(1);
         let coin = hash64(of.seed, &(index as u64).to_le_bytes()) & 1 == 0;
-        if places.get(first) != Some(&index) && coin {
+        // Sums are largest where all arguments are at an end.
+        let all = chosen.pattern == InputPattern::Ends;
+        if places.get(first) != Some(&index) && coin && !all {
             return None;
         }
         Some(PatternTarget {

@@ -15,6 +15,9 @@ const BEYOND_MAX: usize = 4;
 const THIN_MAX: usize = 2;
 const THIN_GROWTH: u64 = 4;
 
+/// How many sizes are thin: one and those above it.
+const THIN_SIZES: usize = 3;
+
 /// Sizes of a very small shape at most, and ranges beyond the listed sizes, each twice the last.
 const SMALL_MAX: u64 = 9;
 const BEYOND_RANGES: usize = 4;
@@ -89,7 +92,7 @@ impl ShapeCorner<'_> {
             Self::Tiled(lead) if lead == of.name => tiled(value, TiledCounts::More, draws),
             Self::Tiled(_) => tiled(part, TiledCounts::Fewer, draws),
             Self::Small => part_of(value.min(SMALL_MAX) / divisor, draws),
-            Self::Thin(thin) if thin == of.name => 1 + draws.below(SMALL_MAX as usize) as u64,
+            Self::Thin(thin) if thin == of.name => 1 + draws.below(THIN_SIZES) as u64,
             Self::Thin(_) => part_of(value.saturating_mul(THIN_GROWTH) / divisor, draws),
             Self::Beyond(_) | Self::Odd => part_of(part, draws),
         }
@@ -340,7 +343,7 @@ mod tests {
         for secret in 0..200 {
             let made = contract.other_shapes(std::slice::from_ref(&listed), secret);
             let thin = |small: &str, large: &str, least: u64| {
-                let is = |case: &&Case| value(case, small) <= 9 && value(case, large) > least;
+                let is = |case: &&Case| value(case, small) <= 3 && value(case, large) > least;
                 made.iter().filter(is).count()
             };
             assert!(thin("M", "K", 192) > 0 && thin("K", "M", 64) > 0, "{made:?}");

@@ -1,5 +1,5 @@
-//! The ends of declared ranges: whole rows of the lowest or of the highest value, rows of both, and
-//! a few of them among others. A random draw of many values hardly ever meets an end.
+//! The ends of declared ranges: whole tensors or rows of the lowest or of the highest value, rows of
+//! both, and a few of them among others. A random draw of many values hardly ever meets an end.
 
 use super::Draw;
 use super::lanes::StreamLanes;
@@ -18,8 +18,10 @@ pub(super) fn ends(draw: &Draw, dtype: Dtype, row: usize, lanes: &mut StreamLane
         _ => return,
     }
     let of = |which: u64| if which == 0 { &both[..width] } else { &both[width..] };
+    // The whole tensor, or row by row.
+    let whole = lanes.below(4);
     for row in out.chunks_mut(row * width) {
-        match lanes.below(4) {
+        match if whole < 2 { whole } else { lanes.below(4) } {
             choice @ (0 | 1) => {
                 row.chunks_exact_mut(width).for_each(|to| to.copy_from_slice(of(choice)));
             }
@@ -65,8 +67,13 @@ mod tests {
             (Draw::Integers { low: -127, high: 127 }, Dtype::I8, -127.0, 127.0),
             (Draw::Uniform { low: 0.0, high: 1.0 }, Dtype::F32, 0.0, 1.0),
         ] {
-            for seed in 0..20 {
+            let mut whole = 0;
+            for seed in 0..40 {
                 let rows = rows(&draw, dtype, seed);
+                if rows.iter().flatten().all(|v| *v == rows[0][0]) {
+                    whole += 1;
+                    continue;
+                }
                 let of = |is: &dyn Fn(&Vec<f64>) -> bool| rows.iter().filter(|row| is(row)).count();
                 let is_end = |v: &f64| *v == low || *v == high;
                 let both = |row: &Vec<f64>| row.contains(&low) && row.contains(&high);
@@ -76,6 +83,7 @@ mod tests {
                 assert!(of(&|row| row.iter().any(is_end) && !row.iter().all(is_end)) >= 3);
                 assert!(rows.iter().flatten().all(|v| (low..=high).contains(v)), "{draw:?}");
             }
+            assert!((8..32).contains(&whole), "{draw:?}: {whole}");
         }
     }
 }
