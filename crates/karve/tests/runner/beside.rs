@@ -174,3 +174,20 @@ fn arguments_may_be_the_same() {
     let range = Draw::Normal { mean: 1.0, sd: 2.0 };
     refused_where_drawn(&range, &kernel, "the same elements in several arguments");
 }
+
+#[test]
+fn a_kernel_that_is_slow_on_sorted_rows_is_not_faster() {
+    let kernel = kernels::HONEST.replace(
+        "z[i] = x[i] * y[i]",
+        "for (volatile int r = x[0] <= x[1] && x[1] <= x[2] && x[2] <= x[3] && x[3] <= x[4] && \
+         x[4] <= x[5] && x[5] <= x[6] && x[6] <= x[7] ? 2000 : 1; r > 0; r--) z[i] = x[i] * y[i]",
+    );
+    assert_ne!(kernel, kernels::HONEST);
+    // A draw may sort another argument, or in the other direction.
+    let is_refused = |_: u32| {
+        let said = said(&kernel, kernels::HONEST, true);
+        said.is_some_and(|said| said.contains("times slower than"))
+    };
+    assert!((0..10).any(is_refused));
+    assert_eq!(said(&kernel, &kernel, true), None);
+}
