@@ -1,5 +1,5 @@
-//! The ends of declared ranges: whole tensors or rows of the lowest or of the highest value, rows of
-//! both, and a few of them among others. A random draw of many values hardly ever meets an end.
+//! The ends of declared ranges: whole tensors or rows of the lowest or of the highest value, rows
+//! of both, and a few of them among others. A random draw of many values hardly ever meets an end.
 
 use super::Draw;
 use super::lanes::StreamLanes;
