@@ -54,15 +54,13 @@ pub(super) fn examine(
             if !data.has_content(input) {
                 continue;
             }
-            let is_call = tree.kind(node) == "call";
+            let (shown, line) = (tree.excerpt(node), tree.line(node));
             if let Some(name) = kept_in(flow, &kept, other) {
-                let shown = tree.excerpt(node);
                 let what = format!("`{shown}` compares an input with {name}, which outlives calls");
-                reading.note("static-state", &name, tree.line(node), what);
-            } else if is_call && !data.has_content(other) && is_of_unknown(flow, other) {
-                let shown = tree.excerpt(node);
+                reading.note("static-state", &name, line, what);
+            } else if !data.has_content(other) && is_of_unknown(flow, other) {
                 let what = format!("`{shown}` compares an input with what is not made of inputs");
-                reading.note("replay", "compared", tree.line(node), what);
+                reading.note("replay", "compared", line, what);
             }
         }
     }

@@ -203,7 +203,7 @@ impl CorrectnessCheck<'_> {
                 self.check(contract, &calls[0], &outcome[0])
                     .map_err(|failure| aliasing::on(failure, &chosen.describe()))?;
             }
-            if !chosen.pattern.needs_hostile() {
+            if !chosen.pattern.needs_hostile() && !contract.is_on_device() {
                 let place = format!("on {} {}", self.case.name, chosen.describe());
                 for _ in 0..TIMED_DRAWS {
                     self.check_speed(Some(chosen), &place)?;
